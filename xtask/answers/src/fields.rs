@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use blockyard_answers::{
-    DryRunAnswer, FitCall, FitLargestAnswer, FitLayoutsAnswer, FitMapAnswer, FitSettingsAnswer, GuardAnswer,
-    ProgramAnswer, QuestionLine, SnapshotLine, VerifyLine,
+    DryRunAnswer, FitCall, FitConditions, FitLargestAnswer, FitLayoutsAnswer, FitMapAnswer, FitRun,
+    FitSettingsAnswer, GuardAnswer, ProgramAnswer, QuestionLine, SnapshotLine, VerifyLine,
 };
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
@@ -62,6 +62,8 @@ impl Types {
         generator.subschema_for::<ProgramAnswer>();
         // The report of a fit is one flat object with the fields of these types.
         generator.subschema_for::<FitCall>();
+        generator.subschema_for::<FitConditions>();
+        generator.subschema_for::<FitRun>();
         generator.subschema_for::<FitLargestAnswer>();
         generator.subschema_for::<FitMapAnswer>();
         generator.subschema_for::<FitSettingsAnswer>();

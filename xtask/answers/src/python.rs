@@ -1,5 +1,6 @@
 //! The classes of the Python package's answers.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::Result;
@@ -12,6 +13,8 @@ struct Class {
     name: &'static str,
     /// The type that the class reads, or several types whose fields are in one object.
     of: &'static [&'static str],
+    /// The classes that the class inherits from. Fields that one of them has are not written again.
+    bases: &'static [&'static str],
     /// Further sentences for a user of Python.
     says: &'static str,
     /// Fields that an answer of the package does not have.
@@ -19,115 +22,144 @@ struct Class {
 }
 
 const fn class(name: &'static str, of: &'static [&'static str], says: &'static str) -> Class {
-    Class { name, of, says, without: &[] }
+    Class { name, of, bases: &[], says, without: &[] }
 }
 
-/// The fields that have a simpler type in Python than in JSON: the class, the field, its type, and the
-/// expression that reads it.
-const SIMPLER: &[(&str, &str, &str, &str)] = &[
-    (
-        "Search",
-        "front",
-        "list[Outcome]",
-        "[Outcome.of(read[\"settings\"][index]) for index in read[\"front\"]]",
-    ),
-    ("FitRun", "outside", "dict[str, int]", "_by_holder(read[\"outside\"])"),
-    ("FitRank", "outside", "dict[str, int]", "_by_holder(read[\"outside\"])"),
-    ("FitSite", "growth", "str | None", "read[\"growth\"] and read[\"growth\"][\"kind\"]"),
-    ("FitOnGpu", "gpu", "str", "read[\"gpu\"][\"id\"]"),
-    ("Fit", "gpu", "str", "read[\"gpu\"][\"id\"]"),
-    ("FitMapOnGpu", "gpu", "str", "read[\"gpu\"][\"id\"]"),
-    ("FitMap", "gpu", "str", "read[\"gpu\"][\"id\"]"),
-    ("FitSettingsOnGpu", "gpu", "str", "read[\"gpu\"][\"id\"]"),
-    ("FitSettings", "gpu", "str", "read[\"gpu\"][\"id\"]"),
-    ("FitLayoutsOnGpu", "gpu", "str", "read[\"gpu\"][\"id\"]"),
-    ("FitLayouts", "gpu", "str", "read[\"gpu\"][\"id\"]"),
+impl Class {
+    /// The class with these base classes.
+    const fn from(self, bases: &'static [&'static str]) -> Self {
+        Self { bases, ..self }
+    }
+
+    /// The class without these fields.
+    const fn without(self, without: &'static [&'static str]) -> Self {
+        Self { without, ..self }
+    }
+}
+
+/// The fields that have a simpler type in Python than in JSON: the class, the field, its type, and a name in
+/// `_answer.py`. The name says how the value is read, where the type does not say it.
+const SIMPLER: &[(&str, &str, &str, Option<&str>)] = &[
+    ("Search", "front", "list[Outcome]", None),
+    ("FitPeaks", "outside", "dict[str, int]", Some("BY_HOLDER")),
+    ("FitSite", "growth", "str | None", Some("KIND")),
+    ("FitConditions", "gpu", "str", Some("ID")),
+    ("AddressRange", "allocated", "tuple[int, int]", Some("BOUNDS")),
+    ("AddressRange", "reserved", "tuple[int, int]", Some("BOUNDS")),
+    ("AddressRange", "allocated_at_end", "tuple[int, int]", Some("BOUNDS")),
+    ("DeviceOutside", "parts", "dict[str, int]", Some("BY_HOLDER")),
+    ("GuardReport", "failures", "list[str]", Some("KINDS")),
 ];
 
-fn simpler(class: &str, field: &str) -> Option<(&'static str, &'static str)> {
+fn simpler(class: &str, field: &str) -> Option<(&'static str, Option<&'static str>)> {
     let found = SIMPLER.iter().find(|(of, name, ..)| (*of, *name) == (class, field));
     found.map(|(_, _, kind, read)| (*kind, *read))
 }
 
 /// The classes of the package. A class comes after the classes that it names.
 const CLASSES: &[Class] = &[
-    class("Limit", &["LimitAnswer"], ""),
+    class("Limit", &["LimitAnswer"], "").from(&["_answer.LimitBase"]),
     class("FirstOom", &["OutOfMemoryRequest"], ""),
     class(
         "Outcome",
         &["ComparedOutcome"],
         "`fits` says whether the whole run fits, whatever the limit is; `depends_on_limit` whether the run \
          goes out of memory at one bound of the limit only.",
-    ),
+    )
+    .from(&["_answer.OutcomeBase"]),
     class("WhatIf", &["WhatIfAnswer"], ""),
-    class("Search", &["SearchAnswer"], "`front` has the outcomes themselves."),
-    class("Change", &["ChangeAnswer"], ""),
-    class("Autopsy", &["AutopsyAnswer"], ""),
+    class("Search", &["SearchAnswer"], "`front` has the outcomes themselves.")
+        .from(&["_answer.SearchBase"]),
+    class("Change", &["ChangeAnswer"], "").from(&["_answer.ChangeBase"]),
+    class("Autopsy", &["AutopsyAnswer"], "").from(&["_answer.AutopsyBase"]),
     class("Finding", &["FindingAnswer"], ""),
     class("HoldingLine", &["HoldingLineAnswer"], ""),
     class("Verdict", &["VerdictAnswer"], ""),
     class("Bound", &["BoundAnswer"], ""),
     class("Growth", &["GrowingCallSiteAnswer"], ""),
-    class("Leaks", &["LeaksAnswer"], "True where anything grows."),
-    class("AllocatorOutcome", &["AllocatorRowAnswer"], ""),
+    class("Leaks", &["LeaksAnswer"], "True where anything grows.").from(&["_answer.LeaksBase"]),
+    class("AllocatorOutcome", &["AllocatorRowAnswer"], "").from(&["_answer.AllocatorOutcomeBase"]),
     class("ComparedAllocators", &["AllocatorsAnswer"], ""),
     class("DiffTerm", &["PeakChangeAnswer"], ""),
     class("PeakDiff", &["PeakDiffAnswer"], ""),
-    class("Diff", &["DiffAnswer"], "True where a peak changed."),
+    class("Diff", &["DiffAnswer"], "True where a peak changed.").from(&["_answer.DiffBase"]),
     class(
         "Certificate",
         &["CertificateAnswer"],
         "True where every placement, and everything else, is identical.",
-    ),
-    class("Holder", &["HolderAnswer"], "`stack` is the stack as a text, a line a frame."),
+    )
+    .from(&["_answer.CertificateBase"]),
+    class("Holder", &["HolderAnswer"], "`stack` is the stack as a text, a line a frame.")
+        .from(&["_answer.HolderBase"]),
     class("Moment", &["MomentAnswer"], ""),
     // `Device.at` and `Device.verify` return the fields that are left out.
-    Class { name: "Summary", of: &["DeviceAnswer"], says: "", without: &["at", "certificate"] },
+    class("Summary", &["DeviceAnswer"], "").without(&["at", "certificate"]),
+    class("FitCall", &["FitCall"], ""),
+    class("FitConditions", &["FitConditions"], "`gpu` is the GPU's short name."),
     class("FitHolder", &["FitHolder"], ""),
     class("FitFailedRequest", &["FitFailedRequest"], ""),
     class("FitContradiction", &["FitContradiction"], ""),
     class("FitGrowth", &["FitGrowth"], ""),
+    class("FitPeaks", &["FitRun"], "`outside` has the bytes by holder."),
     class(
         "FitRun",
         &["FitProbe"],
         "Where the program does not fit, the peaks are those until it ran out. `outside` has the bytes that nvidia-smi would show beside the peak \
          reserved, by holder.",
-    ),
-    class("FitRank", &["FitRank"], "`outside` has the bytes by holder."),
+    )
+    .from(&["FitPeaks"]),
+    class("FitRank", &["FitRank"], "`outside` has the bytes by holder.").from(&["FitPeaks"]),
     class(
         "FitSite",
         &["FitSite"],
         "`growth` is the rule in a word: \"constant\", \"linear\" or \"quadratic\".",
     ),
     class("FitTriedSetting", &["FitTriedSetting"], ""),
-    class("FitOnGpu", &["FitLargestOnGpu"], "`gpu` is the GPU's short name."),
-    class(
-        "Fit",
-        &["FitLargestAnswer", "FitCall"],
-        "The answer is about the first GPU, whose short name is `gpu`.",
-    ),
+    class("FitOnGpu", &["FitLargestOnGpu"], "").from(&["FitConditions"]),
+    class("Fit", &["FitLargestAnswer", "FitCall"], FIRST_GPU).from(&["FitOnGpu", "FitCall"]),
     class("FitRow", &["FitMapRow"], ""),
-    class("FitMapOnGpu", &["FitMapOnGpu"], "`gpu` is the GPU's short name."),
-    class(
-        "FitMap",
-        &["FitMapAnswer", "FitCall"],
-        "The rows are those of the first GPU, whose short name is `gpu`.",
-    ),
+    class("FitMapOnGpu", &["FitMapOnGpu"], "").from(&["FitConditions"]),
+    class("FitMap", &["FitMapAnswer", "FitCall"], FIRST_GPU).from(&["FitMapOnGpu", "FitCall"]),
     class("FitSetting", &["FitSetting"], "`fits` is None where `error` says why no replay was made."),
-    class("FitSettingsOnGpu", &["FitSettingsOnGpu"], "`gpu` is the GPU's short name."),
-    class(
-        "FitSettings",
-        &["FitSettingsAnswer", "FitCall"],
-        "The answer is about the first GPU, whose short name is `gpu`.",
-    ),
+    class("FitSettingsOnGpu", &["FitSettingsOnGpu"], "").from(&["FitConditions"]),
+    class("FitSettings", &["FitSettingsAnswer", "FitCall"], FIRST_GPU)
+        .from(&["FitSettingsOnGpu", "FitCall"]),
     class("FitLayout", &["FitLayout"], ""),
-    class("FitLayoutsOnGpu", &["FitLayoutsOnGpu"], "`gpu` is the GPU's short name."),
-    class(
-        "FitLayouts",
-        &["FitLayoutsAnswer", "FitCall"],
-        "The answer is about the first GPU, whose short name is `gpu`.",
-    ),
+    class("FitLayoutsOnGpu", &["FitLayoutsOnGpu"], "").from(&["FitConditions"]),
+    class("FitLayouts", &["FitLayoutsAnswer", "FitCall"], FIRST_GPU).from(&["FitLayoutsOnGpu", "FitCall"]),
+    class("Line", &["DryRunPlace"], ""),
+    class("PrintedLine", &["DryRunLine"], ""),
+    class("DevicePeak", &["DryRunPeaks"], ""),
+    class("StepPeak", &["DryRunStep"], ""),
+    class("PeakHolder", &["DryRunHolder"], ""),
+    class("GpuFit", &["DryRunGpu"], ""),
+    class("AddressRange", &["DryRunPeakRanges"], "Each is the least and the most of all runs."),
+    class("AddressOrders", &["DryRunOrders"], ""),
+    class("ReplayedOrders", &["DryRunAddresses"], ""),
+    class("DryRunNote", &["DryRunEstimateNote"], ""),
+    class("ChildPeak", &["DryRunChild"], ""),
+    class("DeviceOutside", &["DryRunNonPytorch"], "`parts` has the bytes by holder."),
+    // The package runs programs of one process.
+    class("DryRunReport", &["DryRunAnswer"], "").without(&[
+        "rank",
+        "local_rank",
+        "world_size",
+        "failed_rank",
+        "interrupted",
+        "ranks",
+    ]),
+    class("GuardRow", &["GuardRow"], ""),
+    // `Guard.run` has the dry run.
+    class("GuardReport", &["GuardedProgram"], "").without(&["dry_run"]),
+    class("ProgramReport", &["ProgramAnswer"], ""),
 ];
+
+/// Classes that only other classes name.
+const HIDDEN: [&str; 6] =
+    ["FitCall", "FitConditions", "FitPeaks", "DryRunReport", "GuardReport", "ProgramReport"];
+
+/// What the answers of `fit` have in common.
+const FIRST_GPU: &str = "The answer is about the first GPU, whose short name is `gpu`.";
 
 /// The class that reads a type; `None` if no class does.
 fn class_of(of: &str) -> Option<&'static str> {
@@ -141,52 +173,58 @@ pub(crate) fn file(types: &Types) -> Result<WrittenFile> {
     let mut text = String::from(
         "\"\"\"What questions are answered with: dataclasses that read as sentences.\n\n\
          Sizes are bytes, requests and steps are counted from 1. `to_dict()` is the answer as the command prints it with `--json`.\n\n\
-         `cargo xtask update answers` writes this file from the types of crates/base/answers; sentences are in `_sentences`.\n\
+         `cargo xtask update answers` writes this file from the types of crates/base/answers.\n\
+         `_answer` says how JSON is read, and `_sentences` how answers read.\n\
          \"\"\"\n\n\
          import dataclasses\n\
-         from collections.abc import Callable\n\
-         from typing import Any, TypeVar\n\n\
-         from blockyard import _sentences\n\
-         from blockyard._sentences import Answer as Answer\n\
-         from blockyard._sentences import size as size\n\n\
-         T = TypeVar(\"T\")\n\n\n\
-         def _unless_none(of: Callable[[Any], T], raw: Any) -> T | None:\n    \
-             return None if raw is None else of(raw)\n\n\n\
-         def _by_holder(rows: list[dict[str, Any]]) -> dict[str, int]:\n    \
-             return {row[\"what\"]: row[\"bytes\"] for row in rows}\n",
+         from typing import Any\n\n\
+         from blockyard import _answer\n\n\
+         __all__ = [\n",
     );
+    let shown = CLASSES.iter().map(|class| class.name).filter(|name| !HIDDEN.contains(name));
+    let shown: BTreeSet<&str> = shown.collect();
+    for name in shown {
+        writeln!(text, "    \"{name}\",")?;
+    }
+    text.push_str("]\n");
     for class in CLASSES {
         write_class(&mut text, class, types)?;
     }
     Ok(WrittenFile { path: "crates/ends/wheel/python/blockyard/_answers.py".into(), text })
 }
 
-fn write_class(text: &mut String, class: &Class, types: &Types) -> Result<()> {
-    let Class { name, of, says, without } = class;
+/// The fields of a class with those of its base classes.
+fn all_fields(class: &Class, types: &Types) -> Result<Vec<Field>> {
     let mut fields = Vec::new();
-    for of in *of {
+    for of in class.of {
         fields.extend(types.fields(of)?);
     }
-    fields.retain(|field| !without.contains(&field.name.as_str()));
+    fields.retain(|field| !class.without.contains(&field.name.as_str()));
+    Ok(fields)
+}
+
+fn write_class(text: &mut String, class: &Class, types: &Types) -> Result<()> {
+    let Class { name, of, bases, says, .. } = class;
+    let mut fields = all_fields(class, types)?;
+    for base in CLASSES.iter().filter(|base| bases.contains(&base.name)) {
+        let inherited = all_fields(base, types)?;
+        fields.retain(|field| inherited.iter().all(|other| other.name != field.name));
+    }
     let about = of.first().map(|of| types.text(of)).transpose()?.unwrap_or_default();
     let about = [about, (*says).to_owned()].join(" ");
+    let bases = if bases.is_empty() { "_answer.Answer".to_owned() } else { bases.join(", ") };
     write!(
         text,
-        "\n\n@dataclasses.dataclass(frozen=True, repr=False)\nclass {name}(_sentences.{name}Sentence):\n    \"\"\"{}\"\"\"\n\n",
+        "\n\n@dataclasses.dataclass(frozen=True, repr=False)\nclass {name}({bases}):\n    \"\"\"{}\"\"\"\n\n",
         about.trim()
     )?;
     for field in &fields {
-        writeln!(text, "    {}: {}\n    \"\"\"{}\"\"\"", field.name, python_type(name, field), field.text)?;
+        let read = simpler(name, &field.name).and_then(|(_, read)| read);
+        let read =
+            read.map(|read| format!(" = dataclasses.field(metadata=_answer.{read})")).unwrap_or_default();
+        let kind = python_type(name, field);
+        writeln!(text, "    {}: {kind}{read}\n    \"\"\"{}\"\"\"", field.name, field.text)?;
     }
-    write!(
-        text,
-        "\n    @classmethod\n    def of(cls, raw: dict[str, Any]) -> \"{name}\":\n        read = \
-         cls.newest(raw)\n        return cls(\n            raw,\n"
-    )?;
-    for field in &fields {
-        writeln!(text, "            {},", read(name, field))?;
-    }
-    text.push_str("        )\n");
     Ok(())
 }
 
@@ -218,26 +256,5 @@ fn python_type(class: &str, field: &Field) -> String {
         format!("{plain} | None")
     } else {
         plain.to_owned()
-    }
-}
-
-fn read(class: &str, field: &Field) -> String {
-    let name = &field.name;
-    if let Some((_, read)) = simpler(class, name) {
-        return read.to_owned();
-    }
-    let of = field.of.as_deref().and_then(class_of);
-    match (field.kind, of) {
-        (Kind::Object, Some(of)) if field.is_optional => {
-            format!("_unless_none({of}.of, read.get(\"{name}\"))")
-        }
-        (Kind::Object, Some(of)) => format!("{of}.of(read[\"{name}\"])"),
-        (Kind::Objects, Some(of)) => format!("[{of}.of(row) for row in read.get(\"{name}\") or []]"),
-        (Kind::Texts | Kind::Integers | Kind::Objects | Kind::Rows, _) => {
-            format!("read.get(\"{name}\") or []")
-        }
-        (_, _) => {
-            format!("read.get(\"{name}\")")
-        }
     }
 }

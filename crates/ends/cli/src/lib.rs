@@ -53,7 +53,7 @@ mod verify;
 pub use export::{Export, export_bytes};
 pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
-pub use python::{PlayedProgram, play_program};
+pub use python::{PlayedProgram, ProgramCall, play_program};
 pub use questions::{
     AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, LeaksQuestion, RunQuestion,
     SearchQuestion, VerdictQuestion, WhatIfQuestion, ask, ask_diff, ask_diff_iterations, json_line,

@@ -156,6 +156,10 @@ pub(crate) enum Command {
     Guard(GuardOptions),
 }
 
+/// The most of the computer's memory that a program's own data may take, unless the user says otherwise.
+#[cfg(feature = "python")]
+pub(crate) const MAX_HOST_MEMORY: Bytes = Bytes::gib(4);
+
 #[cfg(feature = "python")]
 #[derive(Debug, Args)]
 pub(crate) struct PythonOptions {
@@ -194,7 +198,7 @@ pub(crate) struct PythonOptions {
     #[arg(long, alias = "max-events", default_value_t = 10_000_000, value_name = "COUNT")]
     pub(crate) max_requests: u64,
     /// Stop the program if its own data takes this much of the computer's memory.
-    #[arg(long, default_value = "4 GiB", value_name = "SIZE", value_parser = size)]
+    #[arg(long, default_value_t = MAX_HOST_MEMORY, value_name = "SIZE", value_parser = size)]
     pub(crate) max_host_memory: Bytes,
     /// Stop the program after this many seconds.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]

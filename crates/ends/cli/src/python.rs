@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,19 +11,18 @@ use blockyard_answers::{ProgramAnswer, ProgramDevice};
 use blockyard_python::{DeviceRun, Output, ProgramOutcome, ProgramSettings, ProgramSource, run};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
-use blockyard_record::Recording;
-use blockyard_rules::AllocatorConfig;
+use blockyard_record::{Bytes, Recording};
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_torch::GpuProfile;
-use clap::Parser as _;
 use serde_json::json;
 
 use crate::exit_status::ExitStatus;
-use crate::options::{Command, Options, PythonOptions};
+use crate::options::{MAX_HOST_MEMORY, PythonOptions};
 use crate::output;
 use crate::questions::json_line;
 
 pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
-    let program = program(options)?;
+    let program = program(&options.file, &options.arguments)?;
     let settings = settings(options)?;
     // A Ctrl-C is for the program, which ends with its traceback.
     let _kept = ctrlc::set_handler(|| {});
@@ -47,23 +46,45 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitStatus::of_program(outcome.status))
 }
 
-fn program(options: &PythonOptions) -> anyhow::Result<ProgramSource> {
-    let file = options.file.display().to_string();
-    let source =
-        String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
-    Ok(ProgramSource { file, source, arguments: options.arguments.clone() })
+fn program(file: &Path, arguments: &[String]) -> anyhow::Result<ProgramSource> {
+    let name = file.display().to_string();
+    let source = String::from_utf8(output::read(file)?).with_context(|| format!("{name} is not UTF-8"))?;
+    Ok(ProgramSource { file: name, source, arguments: arguments.to_vec() })
 }
 
 fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
-    let Some(mut gpu) = GpuProfile::from_id(&options.gpu) else {
-        let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
-        bail!("no GPU has the name {:?}; the names are {}", options.gpu, known.join(", "));
-    };
-    if let Some(total) = options.total_memory {
-        gpu.total_memory = total;
-    }
+    let gpu = gpu_with(&options.gpu, options.total_memory)?;
     let conf = options.conf.as_deref().unwrap_or_default();
-    let config = AllocatorConfig::parse(conf, options.release).context("settings")?;
+    Ok(ProgramSettings {
+        python: options.python.clone(),
+        devices: options.devices,
+        is_recorded: options.record.is_some(),
+        max_operators: options.max_operators,
+        max_requests: options.max_requests,
+        host_memory: Some(options.max_host_memory),
+        time_limit: Some(Duration::from_secs(options.time_limit)),
+        ..settings_on(gpu, conf, options.release, &options.file)?
+    })
+}
+
+/// The GPU of this name, with this memory if it is given.
+fn gpu_with(name: &str, total_memory: Option<Bytes>) -> anyhow::Result<GpuProfile> {
+    let Some(mut gpu) = GpuProfile::from_id(name) else {
+        let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
+        bail!("no GPU has the name {name:?}; the names are {}", known.join(", "));
+    };
+    gpu.total_memory = total_memory.unwrap_or(gpu.total_memory);
+    Ok(gpu)
+}
+
+/// The settings of a program on this GPU, under a text of `PYTORCH_CUDA_ALLOC_CONF`. Prints warnings.
+fn settings_on(
+    gpu: GpuProfile,
+    conf: &str,
+    release: Release,
+    file: &Path,
+) -> anyhow::Result<ProgramSettings> {
+    let config = AllocatorConfig::parse(conf, release).context("settings")?;
     for warning in config.warnings() {
         output::warn(warning)?;
     }
@@ -74,17 +95,11 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         ))?;
     }
     Ok(ProgramSettings {
-        python: options.python.clone(),
         gpu,
-        devices: options.devices,
         config,
-        folder: Some(options.file.parent().unwrap_or(Path::new("")).to_owned()),
+        folder: Some(file.parent().unwrap_or(Path::new("")).to_owned()),
         non_pytorch: blockyard_gpus::context_and_libraries(),
-        is_recorded: options.record.is_some(),
-        max_operators: options.max_operators,
-        max_requests: options.max_requests,
-        host_memory: Some(options.max_host_memory),
-        time_limit: Some(Duration::from_secs(options.time_limit)),
+        host_memory: Some(MAX_HOST_MEMORY),
         ..ProgramSettings::default()
     })
 }
@@ -98,25 +113,50 @@ pub struct PlayedProgram {
     pub snapshot: SnapshotFile,
 }
 
+/// A program to run, and the GPUs that it sees.
+#[derive(Clone, Debug)]
+pub struct ProgramCall {
+    /// The program.
+    pub file: PathBuf,
+    /// The program's own arguments.
+    pub arguments: Vec<String>,
+    /// The Python that runs the program.
+    pub python: String,
+    /// The name of the GPU.
+    pub gpu: String,
+    /// How many GPUs the program sees, 1 to 16.
+    pub devices: u8,
+    /// `PYTORCH_CUDA_ALLOC_CONF`.
+    pub conf: String,
+    /// The memory of each GPU; `None` for the GPU's own.
+    pub total_memory: Option<Bytes>,
+    /// How long the program may run.
+    pub time_limit: Duration,
+}
+
 /// Runs a program as the command does, and hands out each piece of printed text as soon as the program prints
 /// it.
 ///
-/// `arguments` are the command's options, then the program, then the program's own arguments.
-///
 /// # Errors
 ///
-/// The errors of the command: a wrong option, a file that cannot be read. A program that fails has a
-/// traceback and is not an error.
+/// The errors of the command: an unknown GPU, wrong settings, a file that cannot be read. A program that
+/// fails has a traceback and is not an error.
 pub fn play_program(
-    arguments: &[String],
+    call: &ProgramCall,
     mut on_text: impl FnMut(&str) + Send,
 ) -> anyhow::Result<PlayedProgram> {
-    let words = ["blockyard", "python"].into_iter().chain(arguments.iter().map(String::as_str));
-    let Command::Python(options) = Options::try_parse_from(words)?.into_command() else {
-        bail!("these are not the options of `blockyard python`");
+    if !(1..=16).contains(&call.devices) {
+        bail!("a program sees 1 to 16 GPUs, not {}", call.devices);
+    }
+    let gpu = gpu_with(&call.gpu, call.total_memory)?;
+    let settings = ProgramSettings {
+        python: Some(call.python.clone()),
+        devices: call.devices,
+        is_recorded: true,
+        time_limit: Some(call.time_limit),
+        ..settings_on(gpu, &call.conf, Release::OF_RECORDED_OPERATORS, &call.file)?
     };
-    let settings = ProgramSettings { is_recorded: true, ..settings(&options)? };
-    let program = program(&options)?;
+    let program = program(&call.file, &call.arguments)?;
     let mut text = String::new();
     let mut take = |piece: &str| {
         on_text(piece);

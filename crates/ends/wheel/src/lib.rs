@@ -3,10 +3,10 @@
 //! Python classes over the crates that do the work: `file` opens files of PyTorch, `run` has the requests of
 //! a run and the questions about them, `program` runs a program without PyTorch, `report` and `page` write
 //! reports, other formats and the page, `arrow` makes tables, `signals` watches for Ctrl-C, and `command` is
-//! the `blockyard` command. The functions that PyTorch takes from the plug-in are exported from the same
-//! library. Answers go to Python as JSON texts, which `blockyard/_answers.py` turns into dataclasses; events
-//! and allocations go as Arrow streams. Long work releases Python's lock, and ends when a signal handler
-//! raises (Ctrl-C).
+//! the `blockyard` command; `fit` lists layouts of ranks. The functions that PyTorch takes from the plug-in
+//! are exported from the same library. Answers go to Python as JSON texts, which `blockyard/_answers.py`
+//! turns into dataclasses; events and allocations go as Arrow streams. Long work releases Python's lock, and
+//! ends when a signal handler raises (Ctrl-C).
 //!
 //! # Example
 //!
@@ -25,6 +25,7 @@ mod arrow;
 mod command;
 mod error;
 mod file;
+mod fit;
 mod page;
 mod program;
 mod report;
@@ -47,11 +48,13 @@ mod _native {
     #[pymodule_export]
     use crate::file::{SnapshotData, is_recording, is_recording_bytes, open_bytes, open_path};
     #[pymodule_export]
+    use crate::fit::layouts;
+    #[pymodule_export]
     use crate::page::{export, frame};
     #[pymodule_export]
     use crate::program::run_program;
     #[pymodule_export]
-    use crate::report::ReportArguments;
+    use crate::report::{ReportArguments, report};
     #[pymodule_export]
-    use crate::run::{RunData, limit_text, run_of_recording, run_of_workload, size_text};
+    use crate::run::{RunData, counted, limit_text, run_of_recording, run_of_workload, size_text};
 }

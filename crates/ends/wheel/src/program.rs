@@ -1,16 +1,16 @@
 //! PyTorch programs, run without PyTorch and without a GPU.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use blockyard_cli::{PlayedProgram, json_line, play_program};
+use blockyard_cli::{PlayedProgram, ProgramCall, json_line, play_program};
 use pyo3::prelude::*;
 
 use crate::error::BlockyardError;
 use crate::file::SnapshotData;
-
-/// The time between two looks at signals.
-const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+use crate::run::Size;
+use crate::signals::CHECK_INTERVAL;
 
 /// What the thread of a program sends to the thread that called from Python.
 enum Message {
@@ -18,20 +18,39 @@ enum Message {
     Ended(Box<Result<PlayedProgram, String>>),
 }
 
-/// Runs a program with the arguments of `blockyard python`, and calls `on_text` with each piece of text that
-/// the program prints. Returns the JSON that the command prints with `--json`, and a snapshot of the devices.
+/// The GPU's name, how many GPUs the program sees, `PYTORCH_CUDA_ALLOC_CONF`, the memory of each GPU, and the
+/// seconds after which the program is stopped. Without a memory, each GPU has its own.
+#[derive(FromPyObject)]
+pub(crate) struct ProgramConditions(String, u8, String, Option<Size>, u64);
+
+/// Runs a program without PyTorch, and calls `on_text` with each piece of text that the program prints.
+/// Returns the JSON that `blockyard python --json` prints, and a snapshot of the devices.
 ///
 /// If a signal handler raises, the program continues until its time limit.
 #[pyfunction]
 pub(crate) fn run_program(
     py: Python<'_>,
+    file: PathBuf,
     arguments: Vec<String>,
+    python: String,
+    conditions: ProgramConditions,
     on_text: &Bound<'_, PyAny>,
 ) -> PyResult<(String, SnapshotData)> {
+    let ProgramConditions(gpu, devices, conf, total_memory, seconds) = conditions;
+    let call = ProgramCall {
+        file,
+        arguments,
+        python,
+        gpu,
+        devices,
+        conf,
+        total_memory: total_memory.map(Size::bytes).transpose()?,
+        time_limit: Duration::from_secs(seconds),
+    };
     let (send, mut messages) = mpsc::channel();
     std::thread::spawn(move || {
         let printed = send.clone();
-        let played = play_program(&arguments, move |text| {
+        let played = play_program(&call, move |text| {
             // After an interrupt nobody receives messages.
             let _gone = printed.send(Message::Printed(text.to_owned()));
         });

@@ -1,6 +1,6 @@
 //! Reports: a run as one HTML page.
 
-use blockyard_lab::{Conditions, Run};
+use blockyard_lab::{Conditions, Run, RunSource};
 use blockyard_pytorch::snapshot::MemoryName;
 use blockyard_record::Bytes;
 use blockyard_report::{ReportOptions, ReportSource, report_under};
@@ -33,6 +33,18 @@ impl ReportArguments {
     ) -> Self {
         Self { redact, notes, conf, limit: limit.map(Bytes::new), capacity: capacity.map(Bytes::new) }
     }
+}
+
+/// The report about the file of a run or of a `fit`, as HTML; `name` is the file's name in the report.
+#[pyfunction]
+pub(crate) fn report(
+    py: Python<'_>,
+    name: &str,
+    content: Vec<u8>,
+    arguments: &ReportArguments,
+) -> PyResult<String> {
+    let source = RunSource::File { name: name.to_owned(), bytes: content };
+    arguments.write(py, ReportSource::Asked(source), None)
 }
 
 impl ReportArguments {

@@ -4,11 +4,10 @@ use blockyard_cli::{
     AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, LeaksQuestion, RunQuestion,
     SearchQuestion, VerdictQuestion, WhatIfQuestion,
 };
-use blockyard_lab::{Run, RunSource};
+use blockyard_lab::Run;
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, OomLimit};
 use blockyard_replay::OnProgress;
-use blockyard_report::ReportSource;
 use blockyard_rules::Release;
 use blockyard_workload::edit::with_header;
 use blockyard_workload::{Workload, parse_size};
@@ -18,7 +17,6 @@ use serde::Serialize;
 
 use crate::error::BlockyardError;
 use crate::file::text_of;
-use crate::report::ReportArguments;
 use crate::signals::Signals;
 
 /// The requests of one run of one device.
@@ -76,12 +74,6 @@ impl RunData {
     /// The file or text from which the run was made; `None` for a device of a snapshot.
     fn content<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.content.as_deref().map(|content| PyBytes::new(py, content))
-    }
-
-    /// The report about the run, as HTML; `name` is the run's name in the report.
-    fn report(&self, py: Python<'_>, name: &str, arguments: &ReportArguments) -> PyResult<String> {
-        let bytes = self.content.clone().unwrap_or_default();
-        arguments.write(py, ReportSource::Asked(RunSource::File { name: name.to_owned(), bytes }), None)
     }
 
     /// All bytes of the device.
@@ -203,13 +195,13 @@ struct ConditionArguments(Option<Size>, Option<Size>, Option<String>);
 
 /// A size as a number of bytes, or as the command takes it.
 #[derive(FromPyObject)]
-enum Size {
+pub(crate) enum Size {
     Bytes(u64),
     Text(String),
 }
 
 impl Size {
-    fn bytes(self) -> PyResult<Bytes> {
+    pub(crate) fn bytes(self) -> PyResult<Bytes> {
         match self {
             Self::Bytes(count) => Ok(Bytes::new(count)),
             Self::Text(text) => parse_size(&text).map_err(|error| BlockyardError::new_err(error.to_string())),
@@ -233,6 +225,12 @@ impl ConditionArguments {
 #[pyfunction]
 pub(crate) fn size_text(count: u64) -> String {
     Bytes::new(count).to_string()
+}
+
+/// How many of something, for people, as the command writes it: `1 block`, `2,000 blocks`.
+#[pyfunction]
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    blockyard_record::counted(count, noun)
 }
 
 /// A limit for people, as the command writes it: one size, or `between 594 MiB and 614 MiB`.

@@ -7,7 +7,7 @@ use blockyard_replay::Progress;
 use pyo3::prelude::*;
 
 /// The time between two questions to Python; each question takes Python's lock.
-const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Asks Python from time to time whether a signal handler raised, and reports to `blockyard._progress` how
 /// far the work is.

@@ -1,7 +1,6 @@
 """Dry runs: over a package that stands for PyTorch's, and without any."""
 
 import pathlib
-import shutil
 import subprocess
 import sys
 import types
@@ -9,9 +8,7 @@ import types
 import pytest
 
 import blockyard
-from blockyard import _dry_run, _magic
-
-STUB = pathlib.Path(__file__).parents[3] / "programs" / "dry-run" / "tests" / "stub" / "site-packages"
+from blockyard import _magic
 
 TRAIN = """
 import sys, torch
@@ -26,24 +23,17 @@ for step in range(9):
 """
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 @pytest.fixture
-def program(tmp_path, monkeypatch):
-    """A program, and a stand-in for PyTorch that has no shared libraries."""
-    torch = tmp_path / "site-packages"
-    shutil.copytree(STUB, torch)
-    (torch / "torch" / "lib").mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(torch))
-    path = tmp_path / "train.py"
+def program(stub):
+    path = stub / "train.py"
     path.write_text(TRAIN)
     return path
 
 
-needs_library = pytest.mark.skipif(not _dry_run.has_standin(), reason="the package was built without the library, or for another processor")
+needs_library = pytest.mark.needs_library
 
 
 @needs_library

@@ -15,7 +15,7 @@ import pyarrow
 import pytest
 
 import blockyard
-from blockyard import _answers, _files, _page, _progress, _programs, _sentences
+from blockyard import _answer, _answers, _files, _page, _progress, _programs
 
 FIXTURES = pathlib.Path(__file__).parents[4] / "tests" / "fixtures"
 GNN = FIXTURES / "programs" / "gnn_random.jsonl.gz"
@@ -187,7 +187,7 @@ def test_errors_say_what_is_wrong(tmp_path):
 
 
 def test_examples_in_docstrings_hold():
-    for module in (_sentences, _files, _page, _programs):
+    for module in (_answer, _files, _page, _programs):
         found = doctest.testmod(module)
         assert found.attempted > 0 and found.failed == 0, module.__name__
 

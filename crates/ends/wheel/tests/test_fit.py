@@ -8,9 +8,7 @@ import shutil
 import pytest
 
 import blockyard
-from blockyard import _dry_run, _fit, _on, _schedulers
-
-STUB = pathlib.Path(__file__).parents[3] / "programs" / "dry-run" / "tests" / "stub" / "site-packages"
+from blockyard import _cluster, _fit, _fit_on_cluster
 
 # The package's limit is one MiB; a value takes 20,000 bytes, and the program 100,000 more.
 TRAIN = """
@@ -28,18 +26,12 @@ torch.give(20_000 * options.batch_size)
 optimizer.step()
 """
 
-needs_library = pytest.mark.skipif(not _dry_run.has_standin(), reason="the package was built without the library, or for another processor")
+needs_library = pytest.mark.needs_library
 
 
 @pytest.fixture
-def program(tmp_path, monkeypatch):
-    """A program, and a stand-in for PyTorch that has no shared libraries."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    torch = tmp_path / "site-packages"
-    shutil.copytree(STUB, torch)
-    (torch / "torch" / "lib").mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(torch))
-    path = tmp_path / "train.py"
+def program(stub):
+    path = stub / "train.py"
     path.write_text(TRAIN)
     return path
 
@@ -176,12 +168,12 @@ def test_a_task_that_fails_is_a_layout_with_its_error(program, monkeypatch):
     def lost(_scheduler, work, calls):
         return [MemoryError("of a worker") if call[2]["dp"] == [4] else work(*call) for call in calls]
 
-    monkeypatch.setattr(_schedulers, "each", lost)
+    monkeypatch.setattr(_cluster, "each", lost)
     program.write_text(LAYOUTS)
     found = blockyard.fit_layouts(program, mesh=MESH, ranks=8, limit=500_000, gpu="h100", scheduler="ray", echo=False)
     errors = [row.error for row in found.layouts]
     assert errors == [None, "MemoryError: of a worker", None] and found.best == {"dp": 2, "tp": 4}
-    monkeypatch.setattr(_schedulers, "each", lambda *_: [MemoryError("of all")])
+    monkeypatch.setattr(_cluster, "each", lambda *_: [MemoryError("of all")])
     with pytest.raises(MemoryError, match="of all"):
         blockyard.fit_layouts(program, mesh=MESH, ranks=8, scheduler="ray", echo=False)
 
@@ -201,14 +193,14 @@ class _Here:
 
 @needs_library
 def test_the_command_makes_each_layout_a_task(program, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(_on, "_Scheduler", _Here)
+    monkeypatch.setattr(_cluster, "Connection", _Here)
     program.write_text(BATCHES)
     words = ["fit", str(program), "--vary", "batch=1..8", "--mesh", "dp=2,4,8,tp=4,2,1", "--ranks=8", "--gpu", "h100"]
     words += ["--limit", "500000", "--keep", str(tmp_path / "there.jsonl")]
     out, page = tmp_path / "map.json", tmp_path / "map.html"
     on = ["--on", "ray://there:10001", "--json", str(out), "--report", str(page)]
-    assert _on.is_asked([*words, *on]) and not _on.is_asked(words) and not _on.is_asked([*words, "--", "--on"])
-    assert _on.fit([*words, *on]) == 0
+    assert _fit_on_cluster.is_asked([*words, *on]) and not _fit_on_cluster.is_asked(words) and not _fit_on_cluster.is_asked([*words, "--", "--on"])
+    assert _fit_on_cluster.fit([*words, *on]) == 0
     asked = {"vary": {"batch": (1, 8)}, "mesh": MESH, "ranks": 8, "gpu": "h100", "limit": 500_000, "echo": False}
     here = blockyard.fit_map(program, keep=tmp_path / "here.jsonl", **asked)
     found = json.loads(out.read_text())
@@ -233,19 +225,19 @@ def test_words_of_a_cluster_that_are_wrong_are_told(capsys):
     for words, why in [
         (["t.py", "--on", "ray"], "give --mesh and --ranks"),
         (["t.py", "--on", "slurm", "--mesh", "dp=1,2", "--ranks", "2"], "not 'slurm'"),
-        (["t.py", "--on", "ray", "--mesh", "dp=1,x", "--ranks", "2"], "a mesh is like"),
+        (["t.py", "--on", "ray", "--mesh", "dp=1,x", "--ranks", "2"], 'dp: "1,x" is'),
         (["t.py", "--on", "ray", "--mesh", "dp=1,2", "--ranks", "7"], "no layout of dp=1,2 has 7 ranks"),
         (["t.py", "--on", "ray", "--mesh", "dp=1,2", "--ranks", "2", "--report", "x.html"], "--vary names"),
     ]:
-        assert _on.fit(["fit", *words]) == 1 and why in capsys.readouterr().err
-    assert _on.parsed_mesh("dp=1..3,tp=1,2,4") == {"dp": [1, 2, 3], "tp": [1, 2, 4]}
+        assert _fit_on_cluster.fit(["fit", *words]) == 1 and why in capsys.readouterr().err
 
 
 def test_tasks_are_layouts_and_share_loaded_modules():
-    assert _fit._meshes(MESH, 8, False) == [{"dp": [2], "tp": [4]}, {"dp": [4], "tp": [2]}, {"dp": [8], "tp": [1]}]
+    assert _fit.parts(MESH, 8, False) == [{"dp": [2], "tp": [4]}, {"dp": [4], "tp": [2]}, {"dp": [8], "tp": [1]}]
     three = {"pp": [1, 2], "dp": range(1, 9), "tp": [1, 2]}
-    assert [part["pp"] for part in _fit._meshes(three, 8, True)] == [[1], [2]]
-    assert _fit._meshes(three, 7, False) == [{"pp": [1], "dp": [7], "tp": [1]}]
+    assert [part["pp"] for part in _fit.parts(three, 8, True)] == [[1], [2]]
+    assert _fit.parts("dp=1..3,tp=1,2,4", 4, True) == [{"dp": [1], "tp": [4]}, {"dp": [2], "tp": [2]}]
+    assert _fit.parts(three, 7, False) == [{"pp": [1], "dp": [7], "tp": [1]}]
 
 
 BATCHES = LAYOUTS.replace("options = parser", 'parser.add_argument("--batch", type=int)\noptions = parser') + "torch.take(10_000 * options.batch)\n"

@@ -3,16 +3,12 @@
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 import blockyard
-from blockyard import _dry_run
-
-STUB = pathlib.Path(__file__).parents[3] / "programs" / "dry-run" / "tests" / "stub" / "site-packages"
 
 # 128 KiB to the end, and 64 KiB for each `--batch` in a step.
 TRAIN = """
@@ -29,18 +25,12 @@ optimizer.step()
 
 LAYER = "traced.take(32_768)\noptimizer ="
 
-needs_library = pytest.mark.skipif(not _dry_run.has_standin(), reason="the package was built without the library, or for another processor")
+needs_library = pytest.mark.needs_library
 
 
 @pytest.fixture
-def program(tmp_path, monkeypatch):
-    """A program, and a stand-in for PyTorch that has no shared libraries."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    torch = tmp_path / "site-packages"
-    shutil.copytree(STUB, torch)
-    (torch / "torch" / "lib").mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(torch))
-    folder = tmp_path / "repository"
+def program(stub):
+    folder = stub / "repository"
     folder.mkdir()
     path = folder / "train.py"
     path.write_text(TRAIN)

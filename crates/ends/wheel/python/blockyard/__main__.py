@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-from blockyard import _dry_run, _native, _on, _page
+from blockyard import _command, _fit_on_cluster, _native, _page
 
 
 def main() -> int:
@@ -13,10 +13,10 @@ def main() -> int:
     sys.stdout.flush()
     if _page.folder() is not None:
         os.environ.setdefault("BLOCKYARD_PAGE", str(_page.folder()))
-    _dry_run.set_environment()
-    if _on.is_asked(sys.argv[1:]):
+    _command.set_environment()
+    if _fit_on_cluster.is_asked(sys.argv[1:]):
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        return _on.fit(sys.argv[1:])
+        return _fit_on_cluster.fit(sys.argv[1:])
     return _native.command(["blockyard", *sys.argv[1:]])
 
 

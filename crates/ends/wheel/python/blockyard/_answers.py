@@ -2,30 +2,75 @@
 
 Sizes are bytes, requests and steps are counted from 1. `to_dict()` is the answer as the command prints it with `--json`.
 
-`cargo xtask update answers` writes this file from the types of crates/base/answers; sentences are in `_sentences`.
+`cargo xtask update answers` writes this file from the types of crates/base/answers.
+`_answer` says how JSON is read, and `_sentences` how answers read.
 """
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from blockyard import _sentences
-from blockyard._sentences import Answer as Answer
-from blockyard._sentences import size as size
+from blockyard import _answer
 
-T = TypeVar("T")
-
-
-def _unless_none(of: Callable[[Any], T], raw: Any) -> T | None:
-    return None if raw is None else of(raw)
-
-
-def _by_holder(rows: list[dict[str, Any]]) -> dict[str, int]:
-    return {row["what"]: row["bytes"] for row in rows}
+__all__ = [
+    "AddressOrders",
+    "AddressRange",
+    "AllocatorOutcome",
+    "Autopsy",
+    "Bound",
+    "Certificate",
+    "Change",
+    "ChildPeak",
+    "ComparedAllocators",
+    "DeviceOutside",
+    "DevicePeak",
+    "Diff",
+    "DiffTerm",
+    "DryRunNote",
+    "Finding",
+    "FirstOom",
+    "Fit",
+    "FitContradiction",
+    "FitFailedRequest",
+    "FitGrowth",
+    "FitHolder",
+    "FitLayout",
+    "FitLayouts",
+    "FitLayoutsOnGpu",
+    "FitMap",
+    "FitMapOnGpu",
+    "FitOnGpu",
+    "FitRank",
+    "FitRow",
+    "FitRun",
+    "FitSetting",
+    "FitSettings",
+    "FitSettingsOnGpu",
+    "FitSite",
+    "FitTriedSetting",
+    "GpuFit",
+    "Growth",
+    "GuardRow",
+    "Holder",
+    "HoldingLine",
+    "Leaks",
+    "Limit",
+    "Line",
+    "Moment",
+    "Outcome",
+    "PeakDiff",
+    "PeakHolder",
+    "PrintedLine",
+    "ReplayedOrders",
+    "Search",
+    "StepPeak",
+    "Summary",
+    "Verdict",
+    "WhatIf",
+]
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Limit(_sentences.LimitSentence):
+class Limit(_answer.LimitBase):
     """The limit that an answer is for: the most that may be reserved. Where a file implies only bounds of the limit, `low` and `high` differ, and the run is replayed at both."""
 
     low: int
@@ -39,21 +84,9 @@ class Limit(_sentences.LimitSentence):
     others: int
     """The bytes of the device that others hold: other processes, and what is not PyTorch's in this one."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Limit":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("low"),
-            read.get("high"),
-            read.get("source"),
-            read.get("by"),
-            read.get("others"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FirstOom(_sentences.FirstOomSentence):
+class FirstOom(_answer.Answer):
     """A request that found no memory."""
 
     request: int
@@ -65,20 +98,9 @@ class FirstOom(_sentences.FirstOomSentence):
     message: str
     """PyTorch's text with the numbers of the replay, or a sentence where the file does not say how much memory the device has."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FirstOom":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("request"),
-            read.get("allocations_before"),
-            read.get("size"),
-            read.get("message"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Outcome(_sentences.OutcomeSentence):
+class Outcome(_answer.OutcomeBase):
     """A run under settings, and where it first differs from the run under its own settings. `fits` says whether the whole run fits, whatever the limit is; `depends_on_limit` whether the run goes out of memory at one bound of the limit only."""
 
     conf: str
@@ -116,33 +138,9 @@ class Outcome(_sentences.OutcomeSentence):
     first_difference: dict[str, Any] | None
     """The first request that leads to other events than under the run's own settings; null where every event is the same."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Outcome":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("conf"),
-            read.get("release"),
-            read.get("capacity"),
-            read.get("limit"),
-            read.get("peak_allocated"),
-            read.get("peak_reserved"),
-            read.get("device_allocs"),
-            read.get("device_frees"),
-            read.get("alloc_retries"),
-            read.get("ooms"),
-            read.get("ooms_at_high"),
-            read.get("peak_reserved_at_high"),
-            _unless_none(FirstOom.of, read.get("first_oom")),
-            read.get("timeline") or [],
-            read.get("warnings") or [],
-            read.get("error"),
-            read.get("first_difference"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class WhatIf(_sentences.WhatIfSentence):
+class WhatIf(_answer.Answer):
     """A run under other settings, beside the same run under its own settings."""
 
     requests: int
@@ -156,21 +154,9 @@ class WhatIf(_sentences.WhatIfSentence):
     notes: list[str]
     """What is not known, in sentences."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "WhatIf":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("requests"),
-            _unless_none(Limit.of, read.get("limit")),
-            Outcome.of(read["baseline"]),
-            [Outcome.of(row) for row in read.get("settings") or []],
-            read.get("notes") or [],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Search(_sentences.SearchSentence):
+class Search(_answer.SearchBase):
     """A run under all sensible settings and pairs of them. `front` has the outcomes themselves."""
 
     requests: int
@@ -192,25 +178,9 @@ class Search(_sentences.SearchSentence):
     notes: list[str]
     """What is not known, in sentences."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Search":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("requests"),
-            _unless_none(Limit.of, read.get("limit")),
-            Outcome.of(read["baseline"]),
-            [Outcome.of(row) for row in read.get("settings") or []],
-            [Outcome.of(read["settings"][index]) for index in read["front"]],
-            read.get("best"),
-            read.get("line"),
-            read.get("sentence"),
-            read.get("notes") or [],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Change(_sentences.ChangeSentence):
+class Change(_answer.ChangeBase):
     """A change that was replayed."""
 
     kind: str
@@ -224,21 +194,9 @@ class Change(_sentences.ChangeSentence):
     sentence: str
     """The change and its result, in a sentence."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Change":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("kind"),
-            read.get("value"),
-            read.get("proved"),
-            read.get("depends_on_limit"),
-            read.get("sentence"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Autopsy(_sentences.AutopsySentence):
+class Autopsy(_answer.AutopsyBase):
     """Why a run went out of memory, and which changes let the request pass."""
 
     conf: str
@@ -262,26 +220,9 @@ class Autopsy(_sentences.AutopsySentence):
     in_vain: list[Change]
     """What was replayed too and does not help at every bound of the limit."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Autopsy":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("conf"),
-            read.get("cause"),
-            _unless_none(Limit.of, read.get("limit")),
-            read.get("notes") or [],
-            read.get("sentence"),
-            read.get("request"),
-            read.get("memory"),
-            read.get("pinned_by") or [],
-            [Change.of(row) for row in read.get("changes") or []],
-            [Change.of(row) for row in read.get("in_vain") or []],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Finding(_sentences.FindingSentence):
+class Finding(_answer.Answer):
     """A sentence of a verdict."""
 
     about: str
@@ -297,22 +238,9 @@ class Finding(_sentences.FindingSentence):
     release: str | None
     """The release of PyTorch that the sentence is about, as `--release` names it, or null."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Finding":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("about"),
-            read.get("text"),
-            read.get("request"),
-            read.get("moments") or [],
-            read.get("settings") or [],
-            read.get("release"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class HoldingLine(_sentences.HoldingLineSentence):
+class HoldingLine(_answer.Answer):
     """The live bytes of one line of the program."""
 
     line: str
@@ -326,21 +254,9 @@ class HoldingLine(_sentences.HoldingLineSentence):
     moments: list[dict[str, Any]]
     """The first and the last block of the line."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "HoldingLine":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("line"),
-            read.get("bytes"),
-            read.get("blocks"),
-            read.get("last_request"),
-            read.get("moments") or [],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Verdict(_sentences.VerdictSentence):
+class Verdict(_answer.Answer):
     """The verdict about a run, in the order in which a reader asks."""
 
     conf: str
@@ -360,24 +276,9 @@ class Verdict(_sentences.VerdictSentence):
     setting: str | None
     """Settings that help, or null."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Verdict":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("conf"),
-            read.get("kind"),
-            read.get("headline"),
-            read.get("cause"),
-            [Finding.of(row) for row in read.get("findings") or []],
-            [HoldingLine.of(row) for row in read.get("held") or []],
-            read.get("moment"),
-            read.get("setting"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Bound(_sentences.BoundSentence):
+class Bound(_answer.Answer):
     """How good any allocator could be."""
 
     requests: int
@@ -401,26 +302,9 @@ class Bound(_sentences.BoundSentence):
     layout: list[list[int]]
     """Each allocation of the layout as `[request, until, offset, size]`; absent unless asked for."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Bound":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("requests"),
-            _unless_none(Limit.of, read.get("limit")),
-            read.get("lower_bound"),
-            read.get("request"),
-            read.get("layout_peak"),
-            read.get("peak_reserved"),
-            read.get("ooms"),
-            read.get("ooms_at_high"),
-            read.get("notes") or [],
-            read.get("layout") or [],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Growth(_sentences.GrowthSentence):
+class Growth(_answer.Answer):
     """A call site whose live bytes never fall from one iteration to the next, and grow in more than half of them."""
 
     site: list[str]
@@ -434,21 +318,9 @@ class Growth(_sentences.GrowthSentence):
     last_request: int
     """The last request of the site whose bytes are live at the end, counted from 1."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Growth":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("site") or [],
-            read.get("live") or [],
-            read.get("growth"),
-            read.get("first_request"),
-            read.get("last_request"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Leaks(_sentences.LeaksSentence):
+class Leaks(_answer.LeaksBase):
     """What grows from iteration to iteration. True where anything grows."""
 
     steps: str
@@ -462,22 +334,10 @@ class Leaks(_sentences.LeaksSentence):
     notes: list[str]
     """What is not known, in sentences."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Leaks":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("steps"),
-            read.get("boundaries") or [],
-            read.get("live") or [],
-            [Growth.of(row) for row in read.get("growing") or []],
-            read.get("notes") or [],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class AllocatorOutcome(_sentences.AllocatorOutcomeSentence):
-    """The requests of a run through one allocator, up to the one that found no memory. Where only bounds of the limit are known, the numbers are those at the lower bound."""
+class AllocatorOutcome(_answer.AllocatorOutcomeBase):
+    """The requests of a run through one allocator. Where only bounds of the limit are known, the numbers are those at the lower bound."""
 
     name: str
     """The name of the allocator."""
@@ -496,24 +356,9 @@ class AllocatorOutcome(_sentences.AllocatorOutcomeSentence):
     nanos_per_request: float | None
     """Host time of a request in nanoseconds, of one run; null where no time was asked for, or where the run is too short for a clock."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "AllocatorOutcome":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("name"),
-            read.get("peak_reserved"),
-            read.get("external_fragmentation"),
-            read.get("internal_fragmentation"),
-            read.get("device_calls"),
-            read.get("failed"),
-            read.get("failed_at_high"),
-            read.get("nanos_per_request"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class ComparedAllocators(_sentences.ComparedAllocatorsSentence):
+class ComparedAllocators(_answer.Answer):
     """The same requests through other allocators."""
 
     requests: int
@@ -525,20 +370,9 @@ class ComparedAllocators(_sentences.ComparedAllocatorsSentence):
     notes: list[str]
     """What is not known, in sentences."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "ComparedAllocators":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("requests"),
-            _unless_none(Limit.of, read.get("limit")),
-            [AllocatorOutcome.of(row) for row in read.get("allocators") or []],
-            read.get("notes") or [],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class DiffTerm(_sentences.DiffTermSentence):
+class DiffTerm(_answer.Answer):
     """A part of the change of a peak."""
 
     site: list[str]
@@ -550,20 +384,9 @@ class DiffTerm(_sentences.DiffTermSentence):
     count_after: int
     """How many allocations of the site are live at the peak of the second run."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "DiffTerm":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("site") or [],
-            read.get("change"),
-            read.get("count_before"),
-            read.get("count_after"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class PeakDiff(_sentences.PeakDiffSentence):
+class PeakDiff(_answer.Answer):
     """The change of a peak as a sum."""
 
     before: int
@@ -579,22 +402,9 @@ class PeakDiff(_sentences.PeakDiffSentence):
     terms: list[DiffTerm]
     """What the change consists of, the largest first; the terms add up to `change`."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "PeakDiff":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("before"),
-            read.get("after"),
-            read.get("change"),
-            read.get("request_before"),
-            read.get("request_after"),
-            [DiffTerm.of(row) for row in read.get("terms") or []],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Diff(_sentences.DiffSentence):
+class Diff(_answer.DiffBase):
     """What changed from one run to another, or from one step of a run to another. True where a peak changed."""
 
     before: str
@@ -614,24 +424,9 @@ class Diff(_sentences.DiffSentence):
     steps: list[int]
     """The two steps, counted from 1; absent where two runs are compared."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Diff":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("before"),
-            _unless_none(Limit.of, read.get("limit")),
-            _unless_none(Limit.of, read.get("limit_before")),
-            read.get("alignment"),
-            PeakDiff.of(read["allocated"]),
-            PeakDiff.of(read["reserved"]),
-            read.get("notes") or [],
-            read.get("steps") or [],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Certificate(_sentences.CertificateSentence):
+class Certificate(_answer.CertificateBase):
     """What our allocator decides about each placement of a snapshot's trace, beside what PyTorch did. True where every placement, and everything else, is identical."""
 
     sentence: str
@@ -651,24 +446,9 @@ class Certificate(_sentences.CertificateSentence):
     notes: list[str]
     """What was inferred, in sentences."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Certificate":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("sentence"),
-            read.get("release"),
-            read.get("placements"),
-            read.get("identical"),
-            read.get("is_complete"),
-            read.get("first_difference"),
-            read.get("reasons") or [],
-            read.get("notes") or [],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Holder(_sentences.HolderSentence):
+class Holder(_answer.HolderBase):
     """The live bytes of one stack. `stack` is the stack as a text, a line a frame."""
 
     bytes: int
@@ -680,20 +460,9 @@ class Holder(_sentences.HolderSentence):
     frames: list[dict[str, Any]]
     """The stack, innermost frame first."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Holder":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("bytes"),
-            read.get("blocks"),
-            read.get("names") or [],
-            read.get("frames") or [],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Moment(_sentences.MomentSentence):
+class Moment(_answer.Answer):
     """The memory of a device after some events of its trace, in bytes. `allocated` is `requested` and `rounding`; `reserved` is `allocated`, `pending` and `cached`."""
 
     name: str
@@ -715,25 +484,9 @@ class Moment(_sentences.MomentSentence):
     top: list[Holder]
     """The stacks that hold most bytes, most first."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Moment":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("name"),
-            read.get("event"),
-            read.get("allocated"),
-            read.get("reserved"),
-            read.get("requested"),
-            read.get("rounding"),
-            read.get("pending"),
-            read.get("cached"),
-            [Holder.of(row) for row in read.get("top") or []],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Summary(_sentences.SummarySentence):
+class Summary(_answer.Answer):
     """One device of a snapshot, or host memory."""
 
     index: int
@@ -771,391 +524,11 @@ class Summary(_sentences.SummarySentence):
     notes: list[str]
     """What is open and what did not fit, in sentences."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Summary":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("index"),
-            read.get("events"),
-            read.get("allocations"),
-            read.get("streams"),
-            read.get("elapsed_us"),
-            read.get("peak_allocated"),
-            read.get("peak_allocated_event"),
-            read.get("peak_reserved"),
-            read.get("peak_reserved_event"),
-            read.get("peaks_are_exact"),
-            read.get("segments"),
-            read.get("reserved"),
-            read.get("allocated"),
-            read.get("ooms"),
-            read.get("oom_events") or [],
-            read.get("open_sizes"),
-            read.get("notes") or [],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FitHolder(_sentences.FitHolderSentence):
-    """Bytes of one holder."""
+class FitCall(_answer.Answer):
+    """The call of `blockyard fit`, and the runs that the call took."""
 
-    what: str
-    """The name of the holder."""
-    bytes: int
-    """The bytes of the holder."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitHolder":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("what"),
-            read.get("bytes"),
-        )
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class FitFailedRequest(_sentences.FitFailedRequestSentence):
-    """A request that ran out of memory."""
-
-    is_below: bool
-    """Whether the request came from a thread without a line of the program, so that `at` is the line that waited for the thread."""
-    bytes: int
-    """The bytes that the allocator wanted for the request."""
-    at: str | None
-    """The line of the program, as `train.py:26`, or null."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitFailedRequest":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("is_below"),
-            read.get("bytes"),
-            read.get("at"),
-        )
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class FitContradiction(_sentences.FitContradictionSentence):
-    """Two neighbors among the probes that contradict that memory grows with the value."""
-
-    kind: str
-    """Which number contradicts."""
-    value: int
-    """The smaller value."""
-    larger: int
-    """The larger value."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitContradiction":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("kind"),
-            read.get("value"),
-            read.get("larger"),
-        )
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class FitGrowth(_sentences.FitGrowthSentence):
-    """A rule by which bytes grow: they are `base + slope * value + square * value * value`."""
-
-    kind: str
-    """The form of the rule."""
-    base: float
-    """The bytes of the value 0."""
-    slope: float
-    """The bytes for each unit of the value."""
-    square: float
-    """The bytes for each unit of the value's square."""
-    values: list[int]
-    """The values that follow the rule."""
-    residual: int
-    """By how many bytes the rule is off at most, at these values."""
-    exact: bool
-    """Whether the rule is met to the byte."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitGrowth":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("kind"),
-            read.get("base"),
-            read.get("slope"),
-            read.get("square"),
-            read.get("values") or [],
-            read.get("residual"),
-            read.get("exact"),
-        )
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class FitRun(_sentences.FitRunSentence):
-    """A run of the program with one value. Where the program does not fit, the peaks are those until it ran out. `outside` has the bytes that nvidia-smi would show beside the peak reserved, by holder."""
-
-    outside: dict[str, int]
-    """The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number."""
-    outside_unknown: list[str]
-    """Sentences about non-PyTorch memory that was not recorded, or not on this GPU."""
-    value: int
-    """The value of the option."""
-    fits: bool
-    """Whether no request ran out of memory."""
-    peak_allocated: int
-    """The most bytes allocated at a time."""
-    peak_reserved: int
-    """The most bytes reserved at a time."""
-    exact: bool
-    """Whether nothing was assumed in the run."""
-    failed: FitFailedRequest | None
-    """The request that ran out of memory, or null."""
-    steps: int
-    """How many steps of its first optimizer the run made."""
-    steady: bool | None
-    """Whether the last two steps were equal; null for fewer than two steps."""
-    sites: list[FitHolder]
-    """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
-    notes: list[str]
-    """The assumptions, in sentences."""
-    remarks: list[str]
-    """Sentences that a person should read and that make no number an estimate."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitRun":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            _by_holder(read["outside"]),
-            read.get("outside_unknown") or [],
-            read.get("value"),
-            read.get("fits"),
-            read.get("peak_allocated"),
-            read.get("peak_reserved"),
-            read.get("exact"),
-            _unless_none(FitFailedRequest.of, read.get("failed")),
-            read.get("steps"),
-            read.get("steady"),
-            [FitHolder.of(row) for row in read.get("sites") or []],
-            read.get("notes") or [],
-            read.get("remarks") or [],
-        )
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class FitRank(_sentences.FitRankSentence):
-    """The run of a rank. `outside` has the bytes by holder."""
-
-    outside: dict[str, int]
-    """The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number."""
-    outside_unknown: list[str]
-    """Sentences about non-PyTorch memory that was not recorded, or not on this GPU."""
-    rank: int
-    """The number of the rank."""
-    holders: list[FitHolder]
-    """Who holds the peak of the last step."""
-    fits: bool
-    """Whether no request ran out of memory."""
-    peak_allocated: int
-    """The most bytes allocated at a time."""
-    peak_reserved: int
-    """The most bytes reserved at a time."""
-    exact: bool
-    """Whether nothing was assumed in the run."""
-    failed: FitFailedRequest | None
-    """The request that ran out of memory, or null."""
-    steps: int
-    """How many steps of its first optimizer the run made."""
-    steady: bool | None
-    """Whether the last two steps were equal; null for fewer than two steps."""
-    sites: list[FitHolder]
-    """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
-    notes: list[str]
-    """The assumptions, in sentences."""
-    remarks: list[str]
-    """Sentences that a person should read and that make no number an estimate."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitRank":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            _by_holder(read["outside"]),
-            read.get("outside_unknown") or [],
-            read.get("rank"),
-            [FitHolder.of(row) for row in read.get("holders") or []],
-            read.get("fits"),
-            read.get("peak_allocated"),
-            read.get("peak_reserved"),
-            read.get("exact"),
-            _unless_none(FitFailedRequest.of, read.get("failed")),
-            read.get("steps"),
-            read.get("steady"),
-            [FitHolder.of(row) for row in read.get("sites") or []],
-            read.get("notes") or [],
-            read.get("remarks") or [],
-        )
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class FitSite(_sentences.FitSiteSentence):
-    """A line of the program. `growth` is the rule in a word: "constant", "linear" or "quadratic"."""
-
-    what: str
-    """The line of the program."""
-    bytes: int
-    """The bytes that the line holds at the peak allocated of the largest value."""
-    growth: str | None
-    """How the bytes grow with the value; null where no rule was found."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitSite":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("what"),
-            read.get("bytes"),
-            read["growth"] and read["growth"]["kind"],
-        )
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class FitTriedSetting(_sentences.FitTriedSettingSentence):
-    """Settings that were tried with a value that does not fit without them."""
-
-    variable: str
-    """The variable of the environment."""
-    conf: str
-    """The text of the variable."""
-    value: int
-    """The value that was tried."""
-    fits: bool
-    """Whether the value fits with the setting."""
-    largest: int | None
-    """The largest value that fits; null where no search was made."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitTriedSetting":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("variable"),
-            read.get("conf"),
-            read.get("value"),
-            read.get("fits"),
-            read.get("largest"),
-        )
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class FitOnGpu(_sentences.FitOnGpuSentence):
-    """The largest value of an option that fits a GPU. `gpu` is the GPU's short name."""
-
-    gpu: str
-    """The GPU on which the program has to fit."""
-    limit: int
-    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
-    fraction: float | None
-    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
-    conf: str | None
-    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
-    largest: int | None
-    """The largest value that fits and whose next one does not; null where no value fits, or the search ended before."""
-    next: FitRun | None
-    """The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits."""
-    exact: bool
-    """Whether nothing was assumed in the runs of `largest` and `next`."""
-    needs: FitRun | None
-    """The run of the next value on a GPU without an end, or null."""
-    probes: list[FitRun]
-    """The runs under the limit, by value."""
-    contradictions: list[FitContradiction]
-    """Neighbors among the probes that contradict that memory grows with the value."""
-    growth: FitGrowth | None
-    """How the peak allocated grows with the value; null where no rule was found."""
-    sites: list[FitSite]
-    """The lines that hold most at the largest value, up to 12."""
-    holders: list[FitHolder]
-    """Who holds the peak of the last step of the largest value; null where no value fits."""
-    advice: list[FitHolder]
-    """The bytes at the largest value that changes of the program are about; null where no value fits."""
-    settings: list[FitTriedSetting]
-    """Settings that were tried with the next value."""
-    failed_at: int | None
-    """The value whose run ended the search, or null."""
-    error: str | None
-    """Why the run ended the search, or null."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitOnGpu":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read["gpu"]["id"],
-            read.get("limit"),
-            read.get("fraction"),
-            read.get("conf"),
-            read.get("largest"),
-            _unless_none(FitRun.of, read.get("next")),
-            read.get("exact"),
-            _unless_none(FitRun.of, read.get("needs")),
-            [FitRun.of(row) for row in read.get("probes") or []],
-            [FitContradiction.of(row) for row in read.get("contradictions") or []],
-            _unless_none(FitGrowth.of, read.get("growth")),
-            [FitSite.of(row) for row in read.get("sites") or []],
-            [FitHolder.of(row) for row in read.get("holders") or []],
-            [FitHolder.of(row) for row in read.get("advice") or []],
-            [FitTriedSetting.of(row) for row in read.get("settings") or []],
-            read.get("failed_at"),
-            read.get("error"),
-        )
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Fit(_sentences.FitSentence):
-    """The largest value of an option that fits. The answer is about the first GPU, whose short name is `gpu`."""
-
-    vary: dict[str, Any]
-    """The option or variable whose values are searched."""
-    gpu: str
-    """The GPU on which the program has to fit."""
-    limit: int
-    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
-    fraction: float | None
-    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
-    conf: str | None
-    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
-    largest: int | None
-    """The largest value that fits and whose next one does not; null where no value fits, or the search ended before."""
-    next: FitRun | None
-    """The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits."""
-    exact: bool
-    """Whether nothing was assumed in the runs of `largest` and `next`."""
-    needs: FitRun | None
-    """The run of the next value on a GPU without an end, or null."""
-    probes: list[FitRun]
-    """The runs under the limit, by value."""
-    contradictions: list[FitContradiction]
-    """Neighbors among the probes that contradict that memory grows with the value."""
-    growth: FitGrowth | None
-    """How the peak allocated grows with the value; null where no rule was found."""
-    sites: list[FitSite]
-    """The lines that hold most at the largest value, up to 12."""
-    holders: list[FitHolder]
-    """Who holds the peak of the last step of the largest value; null where no value fits."""
-    advice: list[FitHolder]
-    """The bytes at the largest value that changes of the program are about; null where no value fits."""
-    settings: list[FitTriedSetting]
-    """Settings that were tried with the next value."""
-    failed_at: int | None
-    """The value whose run ended the search, or null."""
-    error: str | None
-    """Why the run ended the search, or null."""
-    others: list[FitOnGpu]
-    """The answers about further GPUs."""
     version: int
     """1; the version grows when a field changes its meaning or goes."""
     program: str
@@ -1173,43 +546,195 @@ class Fit(_sentences.FitSentence):
     known: int
     """How many runs were known from earlier calls."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "Fit":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("vary"),
-            read["gpu"]["id"],
-            read.get("limit"),
-            read.get("fraction"),
-            read.get("conf"),
-            read.get("largest"),
-            _unless_none(FitRun.of, read.get("next")),
-            read.get("exact"),
-            _unless_none(FitRun.of, read.get("needs")),
-            [FitRun.of(row) for row in read.get("probes") or []],
-            [FitContradiction.of(row) for row in read.get("contradictions") or []],
-            _unless_none(FitGrowth.of, read.get("growth")),
-            [FitSite.of(row) for row in read.get("sites") or []],
-            [FitHolder.of(row) for row in read.get("holders") or []],
-            [FitHolder.of(row) for row in read.get("advice") or []],
-            [FitTriedSetting.of(row) for row in read.get("settings") or []],
-            read.get("failed_at"),
-            read.get("error"),
-            [FitOnGpu.of(row) for row in read.get("others") or []],
-            read.get("version"),
-            read.get("program"),
-            read.get("arguments") or [],
-            read.get("steps"),
-            read.get("torch"),
-            read.get("kept"),
-            read.get("runs"),
-            read.get("known"),
-        )
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitConditions(_answer.Answer):
+    """A GPU, and how much of the GPU a program may reserve. `gpu` is the GPU's short name."""
+
+    gpu: str = dataclasses.field(metadata=_answer.ID)
+    """The GPU on which the program has to fit."""
+    limit: int
+    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
+    fraction: float | None
+    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
+    conf: str | None
+    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FitRow(_sentences.FitRowSentence):
+class FitHolder(_answer.Answer):
+    """Bytes of one holder."""
+
+    what: str
+    """The name of the holder."""
+    bytes: int
+    """The bytes of the holder."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitFailedRequest(_answer.Answer):
+    """A request that ran out of memory."""
+
+    is_below: bool
+    """Whether the request came from a thread without a line of the program, so that `at` is the line that waited for the thread."""
+    bytes: int
+    """The bytes that the allocator wanted for the request."""
+    at: str | None
+    """The line of the program, as `train.py:26`, or null."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitContradiction(_answer.Answer):
+    """Two neighbors among the probes that contradict that memory grows with the value."""
+
+    kind: str
+    """Which number contradicts."""
+    value: int
+    """The smaller value."""
+    larger: int
+    """The larger value."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitGrowth(_answer.Answer):
+    """A rule by which bytes grow: they are `base + slope * value + square * value * value`."""
+
+    kind: str
+    """The form of the rule."""
+    base: float
+    """The bytes of the value 0."""
+    slope: float
+    """The bytes for each unit of the value."""
+    square: float
+    """The bytes for each unit of the value's square."""
+    values: list[int]
+    """The values that follow the rule."""
+    residual: int
+    """By how many bytes the rule is off at most, at these values."""
+    exact: bool
+    """Whether the rule is met to the byte."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitPeaks(_answer.Answer):
+    """A run of the program. The peaks of a run that ran out of memory are those until then. `outside` has the bytes by holder."""
+
+    outside: dict[str, int] = dataclasses.field(metadata=_answer.BY_HOLDER)
+    """The non-PyTorch memory of the device with the largest peak reserved, by holder: an estimate that is in no other number."""
+    outside_unknown: list[str]
+    """Sentences about non-PyTorch memory that was not recorded, or not on this GPU."""
+    fits: bool
+    """Whether no request ran out of memory."""
+    peak_allocated: int
+    """The most bytes allocated at a time."""
+    peak_reserved: int
+    """The most bytes reserved at a time."""
+    exact: bool
+    """Whether nothing was assumed in the run."""
+    failed: FitFailedRequest | None
+    """The request that ran out of memory, or null."""
+    steps: int
+    """How many steps of its first optimizer the run made."""
+    steady: bool | None
+    """Whether the last two steps were equal; null for fewer than two steps."""
+    sites: list[FitHolder]
+    """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
+    notes: list[str]
+    """The assumptions, in sentences."""
+    remarks: list[str]
+    """Sentences that a person should read and that make no number an estimate."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitRun(FitPeaks):
+    """A run of the program with one value. Where the program does not fit, the peaks are those until it ran out. `outside` has the bytes that nvidia-smi would show beside the peak reserved, by holder."""
+
+    value: int
+    """The value of the option."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitRank(FitPeaks):
+    """The run of a rank. `outside` has the bytes by holder."""
+
+    rank: int
+    """The number of the rank."""
+    holders: list[FitHolder]
+    """Who holds the peak of the last step."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitSite(_answer.Answer):
+    """A line of the program. `growth` is the rule in a word: "constant", "linear" or "quadratic"."""
+
+    what: str
+    """The line of the program."""
+    bytes: int
+    """The bytes that the line holds at the peak allocated of the largest value."""
+    growth: str | None = dataclasses.field(metadata=_answer.KIND)
+    """How the bytes grow with the value; null where no rule was found."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitTriedSetting(_answer.Answer):
+    """Settings that were tried with a value that does not fit without them."""
+
+    variable: str
+    """The variable of the environment."""
+    conf: str
+    """The text of the variable."""
+    value: int
+    """The value that was tried."""
+    fits: bool
+    """Whether the value fits with the setting."""
+    largest: int | None
+    """The largest value that fits; null where no search was made."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitOnGpu(FitConditions):
+    """The largest value of an option that fits a GPU."""
+
+    largest: int | None
+    """The largest value that fits and whose next one does not; null where no value fits, or the search ended before."""
+    next: FitRun | None
+    """The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits."""
+    exact: bool
+    """Whether nothing was assumed in the runs of `largest` and `next`."""
+    needs: FitRun | None
+    """The run of the next value on a GPU without an end, or null."""
+    probes: list[FitRun]
+    """The runs under the limit, by value."""
+    contradictions: list[FitContradiction]
+    """Neighbors among the probes that contradict that memory grows with the value."""
+    growth: FitGrowth | None
+    """How the peak allocated grows with the value; null where no rule was found."""
+    sites: list[FitSite]
+    """The lines that hold most at the largest value, up to 12."""
+    holders: list[FitHolder]
+    """Who holds the peak of the last step of the largest value; null where no value fits."""
+    advice: list[FitHolder]
+    """The bytes at the largest value that changes of the program are about; null where no value fits."""
+    settings: list[FitTriedSetting]
+    """Settings that were tried with the next value."""
+    failed_at: int | None
+    """The value whose run ended the search, or null."""
+    error: str | None
+    """Why the run ended the search, or null."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Fit(FitOnGpu, FitCall):
+    """The largest value of an option that fits. The answer is about the first GPU, whose short name is `gpu`."""
+
+    vary: dict[str, Any]
+    """The option or variable whose values are searched."""
+    others: list[FitOnGpu]
+    """The answers about further GPUs."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitRow(_answer.Answer):
     """The largest value for one value of another option, under one setting or for one layout: a row has `value`, `conf` or `layout`."""
 
     value: int | None
@@ -1233,115 +758,29 @@ class FitRow(_sentences.FitRowSentence):
     error: str | None
     """Why the run ended the search, or null."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitRow":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("value"),
-            read.get("conf"),
-            read.get("layout"),
-            read.get("largest"),
-            _unless_none(FitRun.of, read.get("next")),
-            read.get("exact"),
-            [FitRun.of(row) for row in read.get("probes") or []],
-            [FitContradiction.of(row) for row in read.get("contradictions") or []],
-            read.get("failed_at"),
-            read.get("error"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FitMapOnGpu(_sentences.FitMapOnGpuSentence):
-    """The rows of a map on a GPU. `gpu` is the GPU's short name."""
+class FitMapOnGpu(FitConditions):
+    """The rows of a map on a GPU."""
 
-    gpu: str
-    """The GPU on which the program has to fit."""
-    limit: int
-    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
-    fraction: float | None
-    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
-    conf: str | None
-    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
     rows: list[FitRow]
     """The rows of the map."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitMapOnGpu":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read["gpu"]["id"],
-            read.get("limit"),
-            read.get("fraction"),
-            read.get("conf"),
-            [FitRow.of(row) for row in read.get("rows") or []],
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FitMap(_sentences.FitMapSentence):
-    """The largest value of an option, by another option, by settings or by layouts. The rows are those of the first GPU, whose short name is `gpu`."""
+class FitMap(FitMapOnGpu, FitCall):
+    """The largest value of an option, by another option, by settings or by layouts. The answer is about the first GPU, whose short name is `gpu`."""
 
     vary: dict[str, Any]
     """The option or variable whose largest value is searched."""
     by: Any
     """What the rows differ in. `kind` is `option` or `variable`, with the fields of `vary`, or `settings` with a `list` of texts, or `layouts` with a `list` of layouts and the number of `ranks`."""
-    gpu: str
-    """The GPU on which the program has to fit."""
-    limit: int
-    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
-    fraction: float | None
-    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
-    conf: str | None
-    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
-    rows: list[FitRow]
-    """The rows of the map."""
     others: list[FitMapOnGpu]
     """The answers about further GPUs."""
-    version: int
-    """1; the version grows when a field changes its meaning or goes."""
-    program: str
-    """The program, as the command line names it."""
-    arguments: list[str]
-    """The program's arguments, as the command line has them."""
-    steps: int
-    """After how many steps of its first optimizer each run ends."""
-    torch: str
-    """PyTorch's version."""
-    kept: str
-    """The file of kept runs."""
-    runs: int
-    """How many runs were made."""
-    known: int
-    """How many runs were known from earlier calls."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitMap":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("vary"),
-            read.get("by"),
-            read["gpu"]["id"],
-            read.get("limit"),
-            read.get("fraction"),
-            read.get("conf"),
-            [FitRow.of(row) for row in read.get("rows") or []],
-            [FitMapOnGpu.of(row) for row in read.get("others") or []],
-            read.get("version"),
-            read.get("program"),
-            read.get("arguments") or [],
-            read.get("steps"),
-            read.get("torch"),
-            read.get("kept"),
-            read.get("runs"),
-            read.get("known"),
-        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FitSetting(_sentences.FitSettingSentence):
+class FitSetting(_answer.Answer):
     """Settings, and what their replay says. `fits` is None where `error` says why no replay was made."""
 
     conf: str
@@ -1361,34 +800,11 @@ class FitSetting(_sentences.FitSettingSentence):
     run: FitRun | None
     """A run of the program under these settings and the limit, whose `value` is 0; null where none was made."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitSetting":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("conf"),
-            read.get("fits"),
-            read.get("peak_allocated"),
-            read.get("peak_reserved"),
-            read.get("first_oom"),
-            read.get("warnings") or [],
-            read.get("error"),
-            _unless_none(FitRun.of, read.get("run")),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FitSettingsOnGpu(_sentences.FitSettingsOnGpuSentence):
-    """Which settings of the allocator a program fits a GPU under: replays of the requests of one run. `gpu` is the GPU's short name."""
+class FitSettingsOnGpu(FitConditions):
+    """Which settings of the allocator a program fits a GPU under: replays of the requests of one run."""
 
-    gpu: str
-    """The GPU on which the program has to fit."""
-    limit: int
-    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
-    fraction: float | None
-    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
-    conf: str | None
-    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
     requests: int
     """How many requests were replayed."""
     best: str | None
@@ -1400,92 +816,17 @@ class FitSettingsOnGpu(_sentences.FitSettingsOnGpuSentence):
     error: str | None
     """Why a run ended the question, or null."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitSettingsOnGpu":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read["gpu"]["id"],
-            read.get("limit"),
-            read.get("fraction"),
-            read.get("conf"),
-            read.get("requests"),
-            read.get("best"),
-            [FitSetting.of(row) for row in read.get("settings") or []],
-            read.get("notes") or [],
-            read.get("error"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FitSettings(_sentences.FitSettingsSentence):
+class FitSettings(FitSettingsOnGpu, FitCall):
     """Which settings of the allocator a program fits under. The answer is about the first GPU, whose short name is `gpu`."""
 
-    gpu: str
-    """The GPU on which the program has to fit."""
-    limit: int
-    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
-    fraction: float | None
-    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
-    conf: str | None
-    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
-    requests: int
-    """How many requests were replayed."""
-    best: str | None
-    """The settings that fit with the least peak reserved; null where none fit."""
-    settings: list[FitSetting]
-    """The settings, the program's own first."""
-    notes: list[str]
-    """What is not known, in sentences."""
-    error: str | None
-    """Why a run ended the question, or null."""
     others: list[FitSettingsOnGpu]
     """The answers about further GPUs."""
-    version: int
-    """1; the version grows when a field changes its meaning or goes."""
-    program: str
-    """The program, as the command line names it."""
-    arguments: list[str]
-    """The program's arguments, as the command line has them."""
-    steps: int
-    """After how many steps of its first optimizer each run ends."""
-    torch: str
-    """PyTorch's version."""
-    kept: str
-    """The file of kept runs."""
-    runs: int
-    """How many runs were made."""
-    known: int
-    """How many runs were known from earlier calls."""
-
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitSettings":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read["gpu"]["id"],
-            read.get("limit"),
-            read.get("fraction"),
-            read.get("conf"),
-            read.get("requests"),
-            read.get("best"),
-            [FitSetting.of(row) for row in read.get("settings") or []],
-            read.get("notes") or [],
-            read.get("error"),
-            [FitSettingsOnGpu.of(row) for row in read.get("others") or []],
-            read.get("version"),
-            read.get("program"),
-            read.get("arguments") or [],
-            read.get("steps"),
-            read.get("torch"),
-            read.get("kept"),
-            read.get("runs"),
-            read.get("known"),
-        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FitLayout(_sentences.FitLayoutSentence):
+class FitLayout(_answer.Answer):
     """A layout of ranks. The fields but `layout` are null where the program failed or was not run; where it was not run, `error` is null too."""
 
     layout: dict[str, int]
@@ -1505,34 +846,11 @@ class FitLayout(_sentences.FitLayoutSentence):
     error: str | None
     """Why the program failed, or null."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitLayout":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read.get("layout"),
-            read.get("fits"),
-            read.get("peak_allocated"),
-            read.get("peak_reserved"),
-            read.get("exact"),
-            [FitRank.of(row) for row in read.get("ranks") or []],
-            [FitRank.of(row) for row in read.get("under_limit") or []],
-            read.get("error"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FitLayoutsOnGpu(_sentences.FitLayoutsOnGpuSentence):
-    """Which layouts of ranks fit a kind of GPU. `gpu` is the GPU's short name."""
+class FitLayoutsOnGpu(FitConditions):
+    """Which layouts of ranks fit a kind of GPU."""
 
-    gpu: str
-    """The GPU on which the program has to fit."""
-    limit: int
-    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
-    fraction: float | None
-    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
-    conf: str | None
-    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
     ranks: int
     """How many ranks each layout has."""
     mesh: list[str]
@@ -1544,85 +862,300 @@ class FitLayoutsOnGpu(_sentences.FitLayoutsOnGpuSentence):
     error: str | None
     """Why the question ended before its end, or null."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitLayoutsOnGpu":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read["gpu"]["id"],
-            read.get("limit"),
-            read.get("fraction"),
-            read.get("conf"),
-            read.get("ranks"),
-            read.get("mesh") or [],
-            read.get("best"),
-            [FitLayout.of(row) for row in read.get("layouts") or []],
-            read.get("error"),
-        )
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FitLayouts(_sentences.FitLayoutsSentence):
+class FitLayouts(FitLayoutsOnGpu, FitCall):
     """Which layouts of ranks fit. The answer is about the first GPU, whose short name is `gpu`."""
 
-    gpu: str
-    """The GPU on which the program has to fit."""
-    limit: int
-    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
-    fraction: float | None
-    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
-    conf: str | None
-    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
-    ranks: int
-    """How many ranks each layout has."""
-    mesh: list[str]
-    """The names of the dimensions."""
-    best: dict[str, int] | None
-    """The layout that fits with the least peak reserved, by dimension; null where none fits."""
-    layouts: list[FitLayout]
-    """The layouts of ranks."""
-    error: str | None
-    """Why the question ended before its end, or null."""
     others: list[FitLayoutsOnGpu]
     """The answers about further GPUs."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Line(_answer.Answer):
+    """A line of the program."""
+
+    file: str
+    """The file of the line."""
+    line: int
+    """The line, counted from 1."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class PrintedLine(_answer.Answer):
+    """A line that the program printed."""
+
+    text: str
+    """The text of the line, without its end."""
+    exact: bool
+    """Whether the line was printed before the first note, and before numbers depended on the driver's addresses."""
+    why: str | None
+    """The first note that was said before the line was printed, else which numbers depend on the driver's addresses, or null."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DevicePeak(_answer.Answer):
+    """The peaks of a device."""
+
+    device: int
+    """The index of the device."""
+    allocated: int
+    """The most bytes allocated at a time."""
+    reserved: int
+    """The most bytes reserved at a time."""
+    allocated_at_end: int
+    """The bytes allocated at the end."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class StepPeak(_answer.Answer):
+    """A step of the program on a device."""
+
+    number: int
+    """The step, counted from 1."""
+    device: int
+    """The index of the device."""
+    peak_allocated: int
+    """The most bytes allocated at a time in the step."""
+    peak_reserved: int
+    """The most bytes reserved at a time in the step."""
+    allocated: int
+    """The bytes allocated at the step's end."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class PeakHolder(_answer.Answer):
+    """The bytes of one holder."""
+
+    what: str
+    """The name of the holder."""
+    bytes: int
+    """The bytes of the holder."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GpuFit(_answer.Answer):
+    """Whether the program fits on a GPU."""
+
+    name: str
+    """The name of the GPU."""
+    id: str
+    """The short name of the GPU."""
+    total: int
+    """All bytes of the GPU."""
+    fits: bool | None
+    """Whether the program fits; null where the run ended too early to say."""
+    at: Line | None
+    """Where the program exceeds the GPU, or null."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class AddressRange(_answer.Answer):
+    """The peaks of a device over several runs. Each is the least and the most of all runs."""
+
+    device: int
+    """The index of the device."""
+    allocated: tuple[int, int] = dataclasses.field(metadata=_answer.BOUNDS)
+    """The most bytes allocated at a time."""
+    reserved: tuple[int, int] = dataclasses.field(metadata=_answer.BOUNDS)
+    """The most bytes reserved at a time."""
+    allocated_at_end: tuple[int, int] = dataclasses.field(metadata=_answer.BOUNDS)
+    """The bytes allocated at the end."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class AddressOrders(_answer.Answer):
+    """Runs under several orders of addresses."""
+
+    orders: list[str]
+    """The names of the orders."""
+    equal: bool
+    """Whether all numbers and lines are equal."""
+    peaks: list[AddressRange]
+    """The peaks of each device."""
+    lines: list[int]
+    """The lines whose text depends on the order, counted from 0 in `lines`."""
+    ended_otherwise: list[str]
+    """The orders under which the program ended otherwise."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ReplayedOrders(_answer.Answer):
+    """What the requests of a run give under other orders of addresses, replayed by an allocator that follows PyTorch's."""
+
+    orders: int
+    """How many orders were tried beside that of the run; 0 where nothing was replayed."""
+    equal: bool | None
+    """Whether all numbers were equal at each moment; null where nothing was replayed."""
+    peaks: list[AddressRange]
+    """The peaks of each device."""
+    why_not: str | None
+    """Why nothing was replayed, or null."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DryRunNote(_answer.Answer):
+    """An assumption."""
+
+    kind: str
+    """`read` for a value that a kernel would have computed, `function` for a function of which only the name is known, or `estimate`."""
+    text: str
+    """The assumption, in a sentence."""
+    file: str
+    """The file of the program; empty where it is not known."""
+    line: int
+    """The line, counted from 1; 0 where it is not known."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ChildPeak(_answer.Answer):
+    """A process that the program started, on a device."""
+
+    process: int
+    """The number of the process."""
+    device: int
+    """The index of the device."""
+    bytes: int
+    """The most bytes that the process took."""
+    peak_allocated: int | None
+    """The most bytes allocated at a time; null where the process ended before it was counted."""
+    peak_reserved: int | None
+    """The most bytes reserved at a time; null where the process ended before it was counted."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DeviceOutside(_answer.Answer):
+    """The memory of a device beside the segments. `parts` has the bytes by holder."""
+
+    device: int
+    """The index of the device."""
+    parts: dict[str, int] = dataclasses.field(metadata=_answer.BY_HOLDER)
+    """The holders with their bytes."""
+    unknown: list[str]
+    """Sentences about memory that is taken and was not recorded."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DryRunReport(_answer.Answer):
+    """The report of `blockyard dry-run --json`."""
+
+    outside: list[DeviceOutside]
+    """The non-PyTorch memory of each device: an estimate that is in no other number."""
     version: int
     """1; the version grows when a field changes its meaning or goes."""
-    program: str
-    """The program, as the command line names it."""
-    arguments: list[str]
-    """The program's arguments, as the command line has them."""
-    steps: int
-    """After how many steps of its first optimizer each run ends."""
-    torch: str
-    """PyTorch's version."""
-    kept: str
-    """The file of kept runs."""
-    runs: int
-    """How many runs were made."""
-    known: int
-    """How many runs were known from earlier calls."""
+    exact: bool
+    """Whether nothing was assumed, and no number depends on the addresses that a driver gives segments, as far as other orders were tried: see `addresses`."""
+    status: int
+    """The program's exit status."""
+    error: str | None
+    """The name of the exception or signal that ended the program, or null."""
+    error_at: Line | None
+    """The line that raised the exception, or null."""
+    is_cut: bool
+    """Whether the process ended before its memory was counted."""
+    lines: list[PrintedLine]
+    """What the program printed on standard output."""
+    peaks: list[DevicePeak]
+    """The peaks of each device."""
+    steps: list[StepPeak]
+    """By step and device; empty without `--steps`."""
+    steady: bool | None
+    """Whether the last two steps were equal; null for fewer than two steps."""
+    holders: list[PeakHolder]
+    """The holders of the peak of the last measured step, all devices together; empty without `--steps`."""
+    gpus: list[GpuFit]
+    """Whether the program fits on each GPU of `--gpu`, in the order of the option."""
+    notes: list[DryRunNote]
+    """The assumptions; empty where nothing was assumed."""
+    remarks: list[str]
+    """Sentences that a person should read and that make no number an estimate."""
+    children: list[ChildPeak]
+    """The processes that the program started, by device. Their bytes are in no other field, unless the program itself uses no GPU and each device has one such process."""
+    addresses: ReplayedOrders | None
+    """What the allocator's requests of this run give under other orders of addresses; null beside `address_orders`."""
+    address_orders: AddressOrders | None
+    """The runs under other orders of addresses; null without `--address-orders`."""
 
-    @classmethod
-    def of(cls, raw: dict[str, Any]) -> "FitLayouts":
-        read = cls.newest(raw)
-        return cls(
-            raw,
-            read["gpu"]["id"],
-            read.get("limit"),
-            read.get("fraction"),
-            read.get("conf"),
-            read.get("ranks"),
-            read.get("mesh") or [],
-            read.get("best"),
-            [FitLayout.of(row) for row in read.get("layouts") or []],
-            read.get("error"),
-            [FitLayoutsOnGpu.of(row) for row in read.get("others") or []],
-            read.get("version"),
-            read.get("program"),
-            read.get("arguments") or [],
-            read.get("steps"),
-            read.get("torch"),
-            read.get("kept"),
-            read.get("runs"),
-            read.get("known"),
-        )
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GuardRow(_answer.Answer):
+    """The change of one line."""
+
+    at: str | None
+    """The line; null for everything else, the last row."""
+    function: str | None
+    """The function; null for everything else."""
+    code: str | None
+    """The text of the line; null for everything else."""
+    before: int | None
+    """The baseline's bytes."""
+    after: int | None
+    """The run's bytes."""
+    change: int | None
+    """`after` minus `before`."""
+    most_before: int | None
+    """The most that the line held before, where the baseline does not list it; else null."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GuardReport(_answer.Answer):
+    """A program, compared with its entry."""
+
+    program: str
+    """The program, from the folder of the file."""
+    arguments: list[str]
+    """The program's arguments."""
+    gpu: str
+    """The short name of the GPU."""
+    steps: int | None
+    """After how many steps of its first optimizer the run ends; null where it runs to its end."""
+    conf: str | None
+    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
+    budget: int | None
+    """The most bytes that may be reserved; null without a budget."""
+    tolerance: str
+    """How much more than the baseline the peaks may be, as the file writes it."""
+    passed: bool
+    """Whether the program passes. With `--update` a growth passes."""
+    failures: list[str] = dataclasses.field(metadata=_answer.KINDS)
+    """Why the program fails, or would fail without `--update`."""
+    text: str
+    """The report for people."""
+    estimate: bool
+    """Whether something was assumed in the run or in the baseline's."""
+    other_torch: bool
+    """Whether the baseline was made with another version of PyTorch."""
+    lower: bool
+    """Whether a peak fell by more than the tolerance."""
+    peak_allocated: int
+    """The most bytes allocated at a time in the run."""
+    peak_reserved: int
+    """The most bytes reserved at a time in the run."""
+    peak_by_step: list[int]
+    """The peak allocated of each step of the run."""
+    holders: list[dict[str, Any]]
+    """All lines that hold something at the peak allocated, most first."""
+    baseline: dict[str, Any] | None
+    """The baseline; null where the file has none."""
+    rows: list[GuardRow]
+    """The change of the peak allocated as a sum: a row for each line that changed, and one for everything else. Empty without a baseline."""
+    steps_changed: list[dict[str, Any]]
+    """The steps whose peak changed."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ProgramReport(_answer.Answer):
+    """The report of `blockyard python --json`. The document has no version: no field has changed its meaning."""
+
+    stdout: str
+    """What the program printed on standard output."""
+    status: int
+    """The exit status: 0, the argument of `sys.exit`, or 1 after an exception."""
+    traceback: str | None
+    """The traceback of an exception that the program did not catch, or null."""
+    notes: list[dict[str, Any]]
+    """Remarks about the program, in their order."""
+    estimated: list[dict[str, Any]]
+    """Operators whose allocations are unverified estimates."""
+    devices: list[dict[str, Any]]
+    """The devices, by ascending index."""

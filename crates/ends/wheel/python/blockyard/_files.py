@@ -86,11 +86,11 @@ class Questions:
         [False, True]
         """
         rules = None if release is None else str(release)
-        return WhatIf.of(json.loads(self._requests().what_if([str(conf) for conf in confs], (limit, capacity, rules))))
+        return WhatIf.from_json(self._requests().what_if([str(conf) for conf in confs], (limit, capacity, rules)))
 
     def search(self, *, limit: int | None = None, capacity: int | None = None) -> Search:
         """The outcome of the run under all sensible settings and pairs of them."""
-        return Search.of(json.loads(self._requests().search((limit, capacity, None))))
+        return Search.from_json(self._requests().search((limit, capacity, None)))
 
     def bound(self) -> Bound:
         """How good any allocator could be: the live bytes at their peak, and a layout that knows all lifetimes.
@@ -98,15 +98,15 @@ class Questions:
         >>> play("a = alloc 3 MiB\\nfree a\\nb = alloc 5 MiB").bound()
         <Bound: no allocator needs less than 5 MiB, live at request 3; a planned layout needs 5 MiB; the run's own settings take 20 MiB>
         """
-        return Bound.of(json.loads(self._requests().bound()))
+        return Bound.from_json(self._requests().bound())
 
     def leaks(self) -> Leaks:
         """What grows from iteration to iteration, by call site; true if something grows."""
-        return Leaks.of(json.loads(self._requests().leaks()))
+        return Leaks.from_json(self._requests().leaks())
 
     def compare_allocators(self) -> ComparedAllocators:
         """What other allocators would have reserved for the same requests."""
-        return ComparedAllocators.of(json.loads(self._requests().compare_allocators()))
+        return ComparedAllocators.from_json(self._requests().compare_allocators())
 
     def diff(self, after: "Questions") -> Diff:
         """What changed from this run to another: terms by call site that add up to the change of each peak.
@@ -114,7 +114,7 @@ class Questions:
         >>> play("a = alloc 3 MiB", name="before").diff(play("a = alloc 3 MiB\\nb = alloc 30 MiB"))
         <Diff: peak allocated 30 MiB more than before, 33 MiB instead of 3 MiB; peak reserved 30 MiB more than before, 50 MiB instead of 20 MiB>
         """
-        return Diff.of(json.loads(self._requests().diff(after._requests())))
+        return Diff.from_json(self._requests().diff(after._requests()))
 
     def diff_steps(self, first: int, second: int) -> Diff:
         """What changed from one step of this run to another; steps are counted from 1, as `leaks` finds them.
@@ -123,7 +123,7 @@ class Questions:
         >>> play(text).diff_steps(1, 2).allocated.change
         4194304
         """
-        return Diff.of(json.loads(self._requests().diff_steps(first, second)))
+        return Diff.from_json(self._requests().diff_steps(first, second))
 
     def verdict(self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None) -> Verdict:
         """The verdict on the run: whether it went out of memory, why, what held the memory, and what helps.
@@ -131,11 +131,11 @@ class Questions:
         >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").verdict().headline
         'it fits: at most 33 MiB are allocated, and 50 MiB reserved'
         """
-        return Verdict.of(json.loads(self._requests().verdict(conf, (limit, capacity, None))))
+        return Verdict.from_json(self._requests().verdict(conf, (limit, capacity, None)))
 
     def autopsy(self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None) -> Autopsy:
         """Why the run goes out of memory, and the smallest changes that would let the request pass."""
-        return Autopsy.of(json.loads(self._requests().autopsy(conf, (limit, capacity, None))))
+        return Autopsy.from_json(self._requests().autopsy(conf, (limit, capacity, None)))
 
 
 class Run(Questions, Shown):
@@ -181,15 +181,72 @@ class Run(Questions, Shown):
         return self.name + end, content, None
 
     def _report(self, arguments: _native.ReportArguments) -> str:
-        # A run that is a part of a snapshot says so.
-        self._content()
-        return self._data.report(self.name, arguments)
+        return _native.report(self.name, self._content()[1], arguments)
 
     def __repr__(self) -> str:
         return f"<blockyard.Run {self.name}: {self.requests} requests under {self.conf or 'default settings'}>"
 
 
-class Snapshot(Questions, Shown):
+class Memory(Questions, Shown):
+    """The memory of a device: of one, or of the first of a snapshot."""
+
+    def _device(self) -> "Device":
+        raise NotImplementedError
+
+    def _requests(self) -> _native.RunData:
+        device = self._device()
+        if device.index is None:
+            raise _native.BlockyardError("not replayed: host (pinned) memory has another allocator than a GPU")
+        return device._snapshot._all_runs()[device._place]
+
+    def _describe(self, moment: str | None, top: int) -> str:
+        device = self._device()
+        return device._data.describe(device._place, moment, top)
+
+    @property
+    def summary(self) -> Summary:
+        """The events, peaks and segments of the device."""
+        return Summary.from_json(self._describe(None, 0))
+
+    def at(self, moment: int | str | None = None, top: int = 10) -> Moment:
+        """The memory at a moment: a number of events, "peak", "oom", or None for the failure if the run failed, else the peak.
+
+        `top` is how many call sites the answer names.
+        """
+        raw: dict[str, Any] = json.loads(self._describe(None if moment is None else str(moment), top))["at"]
+        return Moment.of(raw)
+
+    def top(self, count: int = 10, moment: int | str | None = "peak") -> list[Holder]:
+        """The call sites that hold most bytes at a moment, most first."""
+        return self.at(moment, count).top
+
+    def verify(self) -> Certificate:
+        """Whether Blockyard's allocator decides each placement as PyTorch did: a `Certificate`, true if all are identical."""
+        device = self._device()
+        return Certificate.from_json(device._data.certify(device._place))
+
+    @property
+    def events(self) -> _native.Table:
+        """The trace, an entry a row, as an Arrow table: `polars.DataFrame(device.events)`.
+
+        Columns: `action` (PyTorch's word), `address`, `size`, `stream`, `time_us` (null where it is not known), `stack` (a line a
+        frame, innermost first; null where there is none).
+        """
+        device = self._device()
+        return device._data.events(device._place)
+
+    @property
+    def allocations(self) -> _native.Table:
+        """The allocations as an Arrow table, those from before the trace first.
+
+        Columns: `address`, `size` (as requested), `stream`, `allocated_at` and `freed_at` (rows of `events`; null for before and after
+        the trace), `stack`.
+        """
+        device = self._device()
+        return device._data.allocations(device._place)
+
+
+class Snapshot(Memory):
     """A memory snapshot of PyTorch. A question about the snapshot is a question about its first device."""
 
     def __init__(self, data: _native.SnapshotData, name: str) -> None:
@@ -199,25 +256,15 @@ class Snapshot(Questions, Shown):
         # Host (pinned) memory, where the program recorded it; see docs/python.md.
         self.host = None if data.host is None else Device(self, data.host, None)
 
-    def _requests(self) -> _native.RunData:
-        return self._first()._requests()
+    def _device(self) -> "Device":
+        if not self.devices:
+            raise _native.BlockyardError("the snapshot has no device with memory or events")
+        return self.devices[0]
 
-    def verify(self) -> Certificate:
-        """Whether Blockyard's allocator decides each placement of the first device as PyTorch did."""
-        return self._first().verify()
-
-    def at(self, moment: int | str | None = None, top: int = 10) -> Moment:
-        """The memory of the first device at a moment: see `Device.at`."""
-        return self._first().at(moment, top)
-
-    def top(self, count: int = 10, moment: int | str | None = "peak") -> list[Holder]:
-        """The call sites of the first device that hold most bytes: see `Device.top`."""
-        return self._first().top(count, moment)
-
-    @property
-    def summary(self) -> Summary:
-        """The events, peaks and segments of the first device."""
-        return self._first().summary
+    def _all_runs(self) -> list[_native.RunData]:
+        if self._runs is None:
+            self._runs = self._data.runs(self.name)
+        return self._runs
 
     @property
     def conf(self) -> str:
@@ -236,28 +283,13 @@ class Snapshot(Questions, Shown):
         return self._data.report(self.name, None, arguments)
 
     def _one_device(self) -> str | None:
-        return self._first()._name()
+        return self._device()._name()
 
     def __repr__(self) -> str:
         return f"<blockyard.Snapshot {self.name}: {len(self.devices)} devices>"
 
-    @property
-    def events(self) -> _native.Table:
-        """The events of the first device."""
-        return self._first().events
 
-    @property
-    def allocations(self) -> _native.Table:
-        """The allocations of the first device."""
-        return self._first().allocations
-
-    def _first(self) -> "Device":
-        if not self.devices:
-            raise _native.BlockyardError("the snapshot has no device with memory or events")
-        return self.devices[0]
-
-
-class Device(Questions, Shown):
+class Device(Memory):
     """One device of a snapshot, or its host memory, whose `index` is None.
 
     Another allocator than a GPU's hands out host memory, so questions about other settings raise BlockyardError there.
@@ -266,36 +298,11 @@ class Device(Questions, Shown):
     def __init__(self, snapshot: Snapshot, place: int, index: int | None) -> None:
         self._snapshot, self._data, self._place, self.index = snapshot, snapshot._data, place, index
 
+    def _device(self) -> "Device":
+        return self
+
     def _name(self) -> str:
         return "host" if self.index is None else str(self.index)
-
-    def _requests(self) -> _native.RunData:
-        if self.index is None:
-            raise _native.BlockyardError("not replayed: host (pinned) memory has another allocator than a GPU")
-        if self._snapshot._runs is None:
-            self._snapshot._runs = self._data.runs(self._snapshot.name)
-        return self._snapshot._runs[self._place]
-
-    @property
-    def summary(self) -> Summary:
-        """The events, peaks and segments of the device."""
-        return Summary.of(json.loads(self._data.describe(self._place, None, 0)))
-
-    def at(self, moment: int | str | None = None, top: int = 10) -> Moment:
-        """The memory at a moment: a number of events, "peak", "oom", or None for the failure if the run failed, else the peak.
-
-        `top` is how many call sites the answer names.
-        """
-        wanted = None if moment is None else str(moment)
-        return Moment.of(json.loads(self._data.describe(self._place, wanted, top))["at"])
-
-    def top(self, count: int = 10, moment: int | str | None = "peak") -> list[Holder]:
-        """The call sites that hold most bytes at a moment, most first."""
-        return self.at(moment, count).top
-
-    def verify(self) -> Certificate:
-        """Whether Blockyard's allocator decides each placement as PyTorch did: a `Certificate`, true if all are identical."""
-        return Certificate.of(json.loads(self._data.certify(self._place)))
 
     def _content(self) -> Content:
         return _pickle_name(self._snapshot.name), self._data.pickle(), self._name()
@@ -305,24 +312,6 @@ class Device(Questions, Shown):
 
     def __repr__(self) -> str:
         return f"<blockyard.Device {'host' if self.index is None else f'cuda:{self.index}'}>"
-
-    @property
-    def events(self) -> _native.Table:
-        """The trace, an entry a row, as an Arrow table: `polars.DataFrame(device.events)`.
-
-        Columns: `action` (PyTorch's word), `address`, `size`, `stream`, `time_us` (null where it is not known), `stack` (a line a
-        frame, innermost first; null where there is none).
-        """
-        return self._data.events(self._place)
-
-    @property
-    def allocations(self) -> _native.Table:
-        """The allocations as an Arrow table, those from before the trace first.
-
-        Columns: `address`, `size` (as requested), `stream`, `allocated_at` and `freed_at` (rows of `events`; null for before and after
-        the trace), `stack`.
-        """
-        return self._data.allocations(self._place)
 
 
 def _pickle_name(name: str) -> str:

@@ -1,18 +1,18 @@
 """The largest value of a program's option that fits a GPU, by runs of the program without a GPU."""
 
-import itertools
 import json
-import math
 import os
-import pathlib
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from blockyard import _native, _schedulers
+from blockyard import _cluster, _command, _native
 from blockyard._answers import Fit, FitLayouts, FitMap, FitSettings
-from blockyard._dry_run import _cause, _run
+from blockyard._page import write_whole
+
+A = TypeVar("A", FitLayouts, FitMap)
+
+# The numbers of ranks of each dimension, by name, or as the command takes them: "dp=1..64,tp=1,2,4".
+Mesh = str | Mapping[str, Sequence[int]]
 
 
 def fit(
@@ -48,10 +48,16 @@ def fit(
     """
     if len(vary) != 1:
         raise ValueError(f"vary names one option with its values, not {len(vary)}; fit_map takes two")
-    options = _varied(vary) + ["--steps", steps, "--devices", devices] + (["--try-settings"] if try_settings else [])
-    options += ["--at-once", at_once, *_page(report)]
-    options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
-    return Fit.of(_ask(program, args, options, echo))
+    options: dict[str, object] = {
+        "vary": _varied(vary),
+        "gpu": _command.joined(gpu),
+        "limit": limit,
+        "steps": steps,
+        "conf": conf,
+    }
+    options |= {"devices": devices, "try_settings": try_settings, "at_once": at_once, "report": report}
+    options |= {"keep": keep, "fresh": fresh, "python": python}
+    return Fit.of(ask(_words(program, args), None, None, options, echo))
 
 
 def fit_map(
@@ -86,63 +92,15 @@ def fit_map(
         raise ValueError("vary names two options, or one with settings or a mesh")
     if (mesh is None) != (ranks is None) or (mesh and settings):
         raise ValueError("a mesh has a number of ranks, and no settings beside it")
-    options = _varied(vary) + _settings(settings) + ["--steps", steps, "--devices", devices, "--at-once", at_once]
-    options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
-    _schedulers.check(scheduler)
-    if scheduler is not None:
-        return _map_on(
-            scheduler,
-            os.path.abspath(os.fspath(program)),
-            args,
-            options,
-            mesh,
-            ranks,
-            nproc_per_node,
-            report,
-            fresh,
-            echo,
-        )
-    options += _page(report)
-    if mesh is not None and ranks is not None:
-        options += _mesh(mesh, ranks, nproc_per_node)
-    return FitMap.of(_ask(program, args, options, echo))
-
-
-def _map_on(
-    scheduler: Any,
-    program: str,
-    args: Sequence[object],
-    options: Sequence[object],
-    mesh: "Mapping[str, Sequence[int]] | None",
-    ranks: int | None,
-    nproc_per_node: int | None,
-    report: "str | os.PathLike[str] | None",
-    fresh: bool,
-    echo: bool,
-) -> "FitMap":
-    """The search of each layout as a task."""
-    if mesh is None or ranks is None:
-        raise ValueError("a scheduler makes each layout a task: give a mesh with its ranks")
-    if fresh:
-        raise ValueError("with a scheduler, fresh would delete runs that other tasks keep; name a new file as keep")
-    parts = _meshes(mesh, ranks, False)
-    words = [str(word) for word in args]
-    calls = [(program, words, [*options, *_mesh(part, ranks, nproc_per_node)], False) for part in parts]
-    raw = _joined(mesh, ranks, parts, _schedulers.each(scheduler, _ask, calls))
-    found = FitMap.of(raw)
-    if report is not None:
-        write_page(raw, os.fspath(report))
-    if echo:
-        print(found)
-    return found
-
-
-def write_page(raw: Any, out: str) -> None:
-    """The page with the curves of a search whose JSON this is."""
-    with tempfile.TemporaryDirectory(prefix="blockyard-") as folder:
-        file = pathlib.Path(folder, "fit.json")
-        file.write_text(json.dumps(raw))
-        _native.command(["blockyard", "report", str(file), "--out", out])
+    options: dict[str, object] = {
+        "vary": [*_varied(vary), *_confs(settings)],
+        "gpu": _command.joined(gpu),
+        "limit": limit,
+        "steps": steps,
+    }
+    options |= {"conf": conf, "devices": devices, "at_once": at_once, "report": report, "keep": keep, "fresh": fresh}
+    options |= {"ranks": ranks, "nproc_per_node": nproc_per_node, "python": python}
+    return _of_mesh(FitMap, program, args, mesh, options, scheduler, echo)
 
 
 def fit_settings(
@@ -168,9 +126,15 @@ def fit_settings(
     """
     if not settings:
         raise ValueError("settings are missing")
-    options = _settings(settings) + ["--steps", steps, "--devices", devices, "--at-once", at_once]
-    options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
-    return FitSettings.of(_ask(program, args, options, echo))
+    options: dict[str, object] = {
+        "vary": _confs(settings),
+        "gpu": _command.joined(gpu),
+        "limit": limit,
+        "steps": steps,
+        "conf": conf,
+    }
+    options |= {"devices": devices, "at_once": at_once, "keep": keep, "fresh": fresh, "python": python}
+    return FitSettings.of(ask(_words(program, args), None, None, options, echo))
 
 
 def fit_layouts(
@@ -202,89 +166,92 @@ def fit_layouts(
     with `preload` all layouts with one size of the first dimension, which share the loaded modules. Workers need the program under the same path,
     this package and PyTorch. The scheduler repeats the work of a lost worker; runs that were kept on a machine are known on this machine. All else is as in `fit`.
     """
-    asked: dict[str, Any] = {
+    options: dict[str, object] = {
+        "ranks": ranks,
         "nproc_per_node": nproc_per_node,
         "at_once": at_once,
-        "preload": list(preload),
-        "gpu": gpu,
-        "limit": limit,
+        "gpu": _command.joined(gpu),
     }
-    asked |= {"steps": steps, "conf": conf, "keep": keep, "fresh": fresh, "python": python}
-    _schedulers.check(scheduler)
+    options |= {"preload": ",".join(preload) or None, "limit": limit, "steps": steps, "conf": conf}
+    options |= {"keep": keep, "fresh": fresh, "python": python}
+    return _of_mesh(FitLayouts, program, args, mesh, options, scheduler, echo)
+
+
+def _of_mesh(
+    kind: type[A],
+    program: "str | os.PathLike[str]",
+    args: Sequence[object],
+    mesh: "Mesh | None",
+    options: Mapping[str, Any],
+    scheduler: Any,
+    echo: bool,
+) -> A:
+    """The answer of this process, or that of tasks of a scheduler."""
+    _cluster.check(scheduler)
     if scheduler is None:
-        return FitLayouts.of(_layouts(program, args, mesh, ranks, asked, echo))
-    if fresh:
+        return kind.of(ask(_words(program, args), None, mesh, options, echo))
+    if mesh is None:
+        raise ValueError("a scheduler makes each layout a task: give a mesh with its ranks")
+    if options["fresh"]:
         raise ValueError("with a scheduler, fresh would delete runs that other tasks keep; name a new file as keep")
-    path, words = os.path.abspath(os.fspath(program)), [str(word) for word in args]
-    meshes = _meshes(mesh, ranks, bool(preload))
-    if not os.path.isfile(path) or not meshes:
+    path = os.path.abspath(os.fspath(program))
+    if not os.path.isfile(path) or not parts(mesh, options["ranks"], False):
         # The command says what is wrong.
-        return FitLayouts.of(_layouts(program, args, mesh, ranks, asked, echo))
-    answers = _schedulers.each(scheduler, _layouts, [(path, words, part, ranks, asked, False) for part in meshes])
-    found = FitLayouts.of(_joined(mesh, ranks, meshes, answers))
+        return kind.of(ask(_words(path, args), None, mesh, options, echo))
+    raw = ask_cluster(scheduler, _words(path, args), None, mesh, options)
+    found = kind.of(raw)
     if echo:
         print(found)
     return found
 
 
-def _layouts(
-    program: "str | os.PathLike[str]",
-    args: Sequence[object],
-    mesh: Mapping[str, Sequence[int]],
-    ranks: int,
-    asked: Any,
-    echo: bool,
-) -> Any:
-    """The JSON for some layouts; a task of a scheduler."""
-    asked = dict(asked)
-    options = [
-        *_mesh(mesh, ranks, asked.pop("nproc_per_node")),
-        "--steps",
-        asked.pop("steps"),
-        "--at-once",
-        asked.pop("at_once"),
-    ]
-    preload = asked.pop("preload")
-    if preload:
-        options += ["--preload", ",".join(preload)]
-    return _ask(program, args, options + _given(**asked), echo)
+def ask_cluster(
+    scheduler: Any, words: Sequence[str], folder: str | None, mesh: Mesh, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The JSON of the command, of which each layout is a task; with modules to preload, the layouts that share them."""
+    options = dict(options)
+    report, ranks = options.pop("report", None), options["ranks"]
+    meshes = parts(mesh, ranks, options.get("preload") is not None)
+    answers = _cluster.each(scheduler, ask, [(words, folder, part, options) for part in meshes])
+    raw = _joined(mesh, ranks, meshes, answers)
+    if report is not None:
+        parts_of_page = _native.ReportArguments(False, [], None, None, None)
+        write_whole(report, _native.report("fit.json", json.dumps(raw).encode(), parts_of_page).encode())
+    return raw
 
 
-def _all_layouts(mesh: Mapping[str, Sequence[int]], ranks: int) -> list[dict[str, int]]:
-    """The layouts that multiply to the ranks, in the command's order."""
-    sizes = [sorted({size for size in sizes if size > 0}) for sizes in mesh.values()]
-    return [dict(zip(mesh, layout)) for layout in itertools.product(*sizes) if math.prod(layout) == ranks]
+def ask(
+    words: Sequence[str], folder: str | None, mesh: "Mesh | None", options: Mapping[str, Any], echo: bool = False
+) -> dict[str, Any]:
+    """The JSON of the command, which runs in this folder; also a task of a scheduler."""
+    if folder is not None:
+        os.chdir(folder)
+    return _command.ask("fit", words, {**options, "mesh": None if mesh is None else _mesh_text(mesh)}, echo)
 
 
-def _meshes(mesh: Mapping[str, Sequence[int]], ranks: int, is_shared: bool) -> list[dict[str, list[int]]]:
+def parts(mesh: Mesh, ranks: int, is_shared: bool) -> list[dict[str, list[int]]]:
     """The parts of a mesh that are a task each: a layout, or all with one size of the first dimension."""
-    layouts = _all_layouts(mesh, ranks)
-    if not is_shared:
-        return [{name: [size] for name, size in layout.items()} for layout in layouts]
-    first, *others = mesh
-    return [
-        {first: [size], **{name: list(mesh[name]) for name in others}}
-        for size in dict.fromkeys(layout[first] for layout in layouts)
-    ]
+    groups: dict[int, list[dict[str, int]]] = {}
+    for place, layout in enumerate(_native.layouts(_mesh_text(mesh), ranks)):
+        groups.setdefault(next(iter(layout.values())) if is_shared else place, []).append(layout)
+    return [{name: sorted({layout[name] for layout in group}) for name in group[0]} for group in groups.values()]
 
 
-def _joined(
-    mesh: Mapping[str, Sequence[int]], ranks: int, meshes: Sequence[Mapping[str, Sequence[int]]], answers: Sequence[Any]
-) -> Any:
+def _joined(mesh: Mesh, ranks: int, meshes: Sequence[Mesh], answers: Sequence[Any]) -> dict[str, Any]:
     """The answers of tasks as one. A task that failed has its error in each of its layouts; if all tasks failed, the first error is raised."""
     raws = [answer for answer in answers if not isinstance(answer, Exception)]
     if not raws:
         raise answers[0]
     whole = {**raws[0], "runs": sum(raw["runs"] for raw in raws), "known": sum(raw["known"] for raw in raws)}
     if "rows" in whole:
-        whole["by"] = {**whole["by"], "list": _all_layouts(mesh, ranks)}
+        whole["by"] = {**whole["by"], "list": _native.layouts(_mesh_text(mesh), ranks)}
 
     def of_gpu(place: int) -> dict[str, Any]:
         rows: list[Any] = []
         for part, answer in zip(meshes, answers):
             if isinstance(answer, Exception):
                 failed = {**_failed_row("rows" in whole), "error": f"{type(answer).__name__}: {answer}"}
-                rows += [{"layout": layout, **failed} for layout in _all_layouts(part, ranks)]
+                rows += [{"layout": layout, **failed} for layout in _native.layouts(_mesh_text(part), ranks)]
             else:
                 found = [answer, *answer["others"]][place]
                 rows += found["rows" if "rows" in whole else "layouts"]
@@ -294,7 +261,6 @@ def _joined(
         best = min(fitting, key=lambda row: row["peak_reserved"], default=None)
         errors = [error for raw in raws if (error := [raw, *raw["others"]][place]["error"]) is not None]
         return {
-            "mesh": list(mesh),
             "layouts": rows,
             "best": best and best["layout"],
             "error": errors[0] if errors else None,
@@ -312,56 +278,25 @@ def _failed_row(is_search: bool) -> dict[str, Any]:
     return dict.fromkeys(("fits", "peak_allocated", "peak_reserved", "exact", "ranks", "under_limit"))
 
 
-def _varied(vary: Mapping[str, Sequence[int]]) -> list[object]:
-    options: list[object] = []
+def _varied(vary: Mapping[str, Sequence[int]]) -> list[str]:
+    texts = []
     for name, values in vary.items():
         if len(values) not in (2, 3):
             raise ValueError(f"the values of {name} are (low, high) or (low, high, multiple), not {values!r}")
         low, high, *multiple = values
-        options += ["--vary", f"{name}={low}..{high}" + "".join(f":{part}" for part in multiple)]
-    return options
+        texts.append(f"{name}={low}..{high}" + "".join(f":{part}" for part in multiple))
+    return texts
 
 
-def _settings(settings: Sequence[str]) -> list[object]:
-    return [part for conf in settings for part in ("--vary", f"conf={conf}")]
+def _confs(settings: Sequence[str]) -> list[str]:
+    return [f"conf={conf}" for conf in settings]
 
 
-def _mesh(mesh: Mapping[str, Sequence[int]], ranks: int, nproc_per_node: int | None) -> list[object]:
-    named = ",".join(f"{name}=" + ",".join(str(size) for size in sizes) for name, sizes in mesh.items())
-    return ["--mesh", named, "--ranks", ranks] + (
-        [] if nproc_per_node is None else ["--nproc-per-node", nproc_per_node]
-    )
+def _mesh_text(mesh: Mesh) -> str:
+    if isinstance(mesh, str):
+        return mesh
+    return ",".join(f"{name}=" + ",".join(map(str, sizes)) for name, sizes in mesh.items())
 
 
-def _page(report: "str | os.PathLike[str] | None") -> list[object]:
-    return [] if report is None else ["--report", os.fspath(report)]
-
-
-def _given(
-    *,
-    gpu: str | Sequence[str],
-    limit: "int | str | None",
-    conf: str | None,
-    keep: "str | os.PathLike[str] | None",
-    fresh: bool,
-    python: "str | os.PathLike[str] | None",
-) -> list[object]:
-    options: list[object] = ["--gpu", gpu if isinstance(gpu, str) else ",".join(gpu)]
-    options += ["--python", sys.executable if python is None else os.fspath(python)]
-    given = {"--limit": limit, "--conf": conf, "--keep": None if keep is None else os.fspath(keep)}
-    for option, value in given.items():
-        if value is not None:
-            options += [option, value]
-    return options + (["--fresh"] if fresh else [])
-
-
-def _ask(program: "str | os.PathLike[str]", args: Sequence[object], options: Sequence[object], echo: bool) -> Any:
-    """The JSON of the command with these options."""
-    with tempfile.TemporaryDirectory(prefix="blockyard-") as folder:
-        report = pathlib.Path(folder, "report.json")
-        words = [*map(str, options), "--json", str(report)]
-        command = [sys.executable, "-m", "blockyard", "fit", *words, os.fspath(program), "--", *map(str, args)]
-        errors = _run(command, echo)
-        if not report.is_file():
-            raise _native.BlockyardError(_cause(errors))
-        return json.loads(report.read_text())
+def _words(program: "str | os.PathLike[str]", args: Sequence[object]) -> list[str]:
+    return [os.fspath(program), "--", *map(str, args)]

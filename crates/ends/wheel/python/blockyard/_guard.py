@@ -1,17 +1,14 @@
 """Programs, compared with a repository's `memory.toml`, which limits their GPU memory; the runs need no GPU."""
 
 import dataclasses
-import json
 import os
 import pathlib
-import sys
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from blockyard import _native
-from blockyard._answers import Answer
-from blockyard._dry_run import DryRun, _cause, _run
+from blockyard import _command
+from blockyard._answers import GuardReport
+from blockyard._dry_run import DryRun
 
 
 def guard(
@@ -39,85 +36,25 @@ def guard(
     BlockyardError is raised if the program cannot be started, the file cannot be read, or the entry has neither a baseline nor a budget. A
     program that fails has an answer, which does not pass.
     """
-    with tempfile.TemporaryDirectory(prefix="blockyard-") as folder:
-        report = pathlib.Path(folder, "report.json")
-        options: list[object] = ["--file", os.fspath(file), "--json", report]
-        options += ["--python", sys.executable if python is None else os.fspath(python)]
-        given = {"--gpu": gpu, "--budget": budget, "--tolerance": tolerance, "--steps": steps, "--conf": conf}
-        for option, value in given.items():
-            if value is not None:
-                options += [option, value]
-        options += ["--update"] if update else []
-        command = [
-            sys.executable,
-            "-m",
-            "blockyard",
-            "guard",
-            *map(str, options),
-            os.fspath(program),
-            "--",
-            *map(str, args),
-        ]
-        errors = _run(command, echo)
-        if not report.is_file():
-            raise _native.BlockyardError(_cause(errors))
-        return [Guard.of(row) for row in json.loads(report.read_text())["programs"]]
+    options = {"file": os.fspath(file), "python": python, "gpu": gpu, "budget": budget, "tolerance": tolerance}
+    options |= {"steps": steps, "conf": conf, "update": update}
+    raw = _command.ask("guard", [os.fspath(program), "--", *args], options, echo)
+    return [Guard.of(row) for row in raw["programs"]]
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class GuardRow(Answer):
-    """A part of the change of the peak allocated: a line of the program, or everything else, for which `at` is None."""
-
-    at: str | None
-    code: str | None
-    before: int
-    after: int
-    change: int
-
-    @classmethod
-    def of(cls, raw: Any) -> "GuardRow":
-        return cls(raw, raw["at"], raw["code"], raw["before"], raw["after"], raw["change"])
-
-    def __str__(self) -> str:
-        return f"{self.change:+,}  {'everything else' if self.at is None else self.at}"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Guard(Answer):
-    """Whether a program passes on a GPU. `raw` has all fields of `blockyard guard --json`, in docs/guard-json.md.
+class Guard(GuardReport):
+    """Whether a program passes on a GPU. The attributes are the fields of `blockyard guard --json`, in docs/guard-json.md.
 
     `text` is the report. `failures` are the kinds of what fails: "budget", "allocated", "reserved", "out_of_memory", "error". `rows` add
     up to the change of the peak allocated, to the byte; without a baseline `rows` is empty. `run` is the dry run.
     """
 
-    program: str
-    gpu: str
-    passed: bool
-    failures: list[str]
-    text: str
-    budget: int | None
-    peak_allocated: int
-    peak_reserved: int
-    estimate: bool
-    rows: list[GuardRow]
-    run: DryRun
-
-    @classmethod
-    def of(cls, raw: Any) -> "Guard":
-        return cls(
-            raw,
-            raw["program"],
-            raw["gpu"],
-            raw["passed"],
-            [failure["kind"] for failure in raw["failures"]],
-            raw["text"],
-            raw["budget"],
-            raw["peak_allocated"],
-            raw["peak_reserved"],
-            raw["estimate"],
-            [GuardRow.of(row) for row in raw["rows"]],
-            DryRun.of(raw["dry_run"], pathlib.Path(raw["program"]).name, None),
-        )
+    @property
+    def run(self) -> DryRun:
+        """The dry run of the program, without a snapshot."""
+        raw: dict[str, Any] = self.raw["dry_run"]
+        return DryRun.of(raw, name=pathlib.Path(self.program).name, content=None)
 
     def __str__(self) -> str:
         return self.text.rstrip("\n")

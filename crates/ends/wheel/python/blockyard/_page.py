@@ -23,8 +23,9 @@ def folder() -> pathlib.Path | None:
     return _FOLDER if (_FOLDER / "boot.js").is_file() else None
 
 
-def _write_whole(path: pathlib.Path, content: bytes) -> None:
+def write_whole(path: "str | os.PathLike[str]", content: bytes) -> None:
     """Writes beside the file and puts it in its place once it is complete."""
+    path = pathlib.Path(path)
     unfinished = path.with_name(path.name + ".unfinished")
     try:
         unfinished.write_bytes(content)
@@ -52,8 +53,7 @@ class Shown:
         >>> path.read_text().splitlines()[1].split(",")[-1]
         '20971520'
         """
-        path = pathlib.Path(os.fspath(path))
-        _write_whole(path, self._exported(path.suffix.removeprefix(".")))
+        write_whole(path, self._exported(pathlib.Path(path).suffix.removeprefix(".")))
 
     def report(
         self,
@@ -78,7 +78,7 @@ class Shown:
         paragraphs = [] if notes is None else [notes] if isinstance(notes, str) else list(notes)
         page = self._report(_native.ReportArguments(redact, paragraphs, conf, limit, capacity))
         if path is not None:
-            _write_whole(pathlib.Path(os.fspath(path)), page.encode())
+            write_whole(path, page.encode())
         return page
 
     def _report(self, arguments: _native.ReportArguments) -> str:

@@ -1,13 +1,11 @@
 """PyTorch programs, run without PyTorch and without a GPU."""
 
 import dataclasses
-import json
 import os
 import sys
-from typing import Any
 
-from blockyard import _dry_run, _native
-from blockyard._answers import Answer
+from blockyard import _command, _native
+from blockyard._answers import ProgramReport
 from blockyard._files import Snapshot
 from blockyard._page import Content, Shown
 
@@ -36,40 +34,26 @@ def run(
     >>> done.status, done.snapshot.summary.peak_allocated
     (0, 3145728)
     """
-    _dry_run.set_environment()
-    options: list[object] = ["--python", sys.executable, "--gpu", gpu, "--devices", devices, "--time-limit", time_limit]
-    if conf:
-        options += ["--conf", conf]
-    if total_memory is not None:
-        options += ["--total-memory", total_memory]
-    path = os.fspath(program)
+    _command.set_environment()
 
     def write(text: str) -> None:
         if echo:
             sys.stdout.write(text)
 
-    words = [str(word) for word in (*options, "--", path, *arguments)]
-    summary, snapshot = _native.run_program(words, write)
-    return Program.of(json.loads(summary), Snapshot(snapshot, os.path.basename(path)))
+    path = os.fspath(program)
+    conditions = (gpu, devices, conf, total_memory, time_limit)
+    summary, snapshot = _native.run_program(path, [*map(str, arguments)], sys.executable, conditions, write)
+    return Program.from_json(summary, snapshot=Snapshot(snapshot, os.path.basename(path)))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Program(Answer, Shown):
+class Program(ProgramReport, Shown):
     """The result of a program: its output, its end, and the memory of its devices as a `Snapshot`.
 
     `notes` are remarks, `estimated` are the operators whose allocations are unverified estimates, both with the line of the program.
     """
 
-    status: int
-    stdout: str
-    traceback: str | None
-    notes: list[dict[str, Any]]
-    estimated: list[dict[str, Any]]
     snapshot: Snapshot
-
-    @classmethod
-    def of(cls, raw: Any, snapshot: Snapshot) -> "Program":
-        return cls(raw, raw["status"], raw["stdout"], raw["traceback"], raw["notes"], raw["estimated"], snapshot)
 
     def _content(self) -> Content:
         return self.snapshot._content()

@@ -3,33 +3,21 @@
 import dataclasses
 import os
 import pathlib
+import re
 import resource
 from collections.abc import Iterable, Sequence
 from typing import Any, Union
 
-from blockyard import _files, _native, _progress, _schedulers
-from blockyard._answers import Answer, size
+from blockyard import _cluster, _files, _native, _progress
+from blockyard._answer import Answer, size
 
 Row = dict[str, Any]
 Paths = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 _COLUMNS = (
-    "rank",
-    "path",
-    "error",
-    "device",
-    "requests",
-    "peak_allocated",
-    "peak_reserved",
-    "device_allocs",
-    "ooms",
-    "first_oom",
-    "placements",
-    "identical",
-    "cause",
-    "notes",
-    "process_memory",
-)
+    "rank path error device requests peak_allocated peak_reserved device_allocs ooms"
+    " first_oom placements identical cause notes process_memory"
+).split()
 
 # How many call sites of a rank are compared with those of the others.
 _SITES = 100
@@ -79,10 +67,8 @@ def ranks(
     works on a file; a file that needs more is a row with an error. None is nine tenths of a Dask worker's own limit, and elsewhere no limit.
     """
     files = _listed(paths)
-    work = _on_worker if _schedulers.is_dask(scheduler) else rank
-    answers = _schedulers.each(
-        scheduler, work, [(_sent(path, scheduler), tuple(confs), verify, memory) for path in files]
-    )
+    work = _on_worker if _cluster.is_dask(scheduler) else rank
+    answers = _cluster.each(scheduler, work, [(_sent(path, scheduler), tuple(confs), verify, memory) for path in files])
     answers = [
         [{"path": str(path), "error": f"{type(answer).__name__}: {answer}"}]
         if isinstance(answer, Exception)
@@ -90,7 +76,7 @@ def ranks(
         for path, answer in zip(files, answers)
     ]
     rows = [{"rank": number, **row} for number, answer in enumerate(answers) for row in answer]
-    return Ranks.of(rows, list(confs))
+    return Ranks.from_rows(rows, list(confs))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -125,7 +111,7 @@ class Ranks(Answer):
     differing: list[SiteDifference]
 
     @classmethod
-    def of(cls, rows: list[Row], confs: Sequence[str]) -> "Ranks":
+    def from_rows(cls, rows: list[Row], confs: Sequence[str]) -> "Ranks":
         good = [row for row in rows if row.get("error") is None]
         failed = [row for row in rows if row.get("error") is not None]
         peaks = [row["peak_reserved"] for row in good]
@@ -247,18 +233,8 @@ def _listed(paths: Paths) -> "list[str | os.PathLike[str]]":
     return list(paths)
 
 
-def _by_number(name: str) -> list[tuple[int, int, str]]:
-    parts: list[tuple[int, int, str]] = []
-    digits = ""
-    for letter in name + " ":
-        if letter.isdigit():
-            digits += letter
-            continue
-        if digits:
-            parts.append((0, int(digits), ""))
-            digits = ""
-        parts.append((1, 0, letter))
-    return parts
+def _by_number(name: str) -> list[tuple[str, int]]:
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _content(path: "str | os.PathLike[str]") -> "str | os.PathLike[str] | bytes":

@@ -1,4 +1,4 @@
-"""Calls of one function, in this process, on Dask or on Ray."""
+"""Calls of one function, in this process or as tasks of a cluster of Dask or of Ray."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -69,3 +69,35 @@ def _on_ray(work: Work, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
         except ray.exceptions.RayError as error:
             answers.append(error)
     return answers
+
+
+class Connection:
+    """A client of `dask://HOST:PORT`, or Ray, as `ray` starts it or `ray://HOST:PORT` reaches it."""
+
+    def __init__(self, name: str) -> None:
+        self._client: Any = None
+        self._name = name
+
+    def __enter__(self) -> Any:
+        kind, _, address = self._name.partition("://")
+        if kind == "dask" and address:
+            import distributed
+
+            # Dask types its client without its arguments.
+            client: Any = distributed.Client
+            self._client = client(f"tcp://{address}")
+            return self._client
+        if kind != "ray":
+            raise ValueError(f"--on takes dask://HOST:PORT, ray or ray://HOST:PORT, not {self._name!r}")
+        import ray
+
+        ray.init(self._name if address else None, log_to_driver=False)
+        return "ray"
+
+    def __exit__(self, *_: object) -> None:
+        if self._client is not None:
+            self._client.close()
+        elif self._name.startswith("ray"):
+            import ray
+
+            ray.shutdown()
