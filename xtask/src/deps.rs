@@ -17,10 +17,10 @@ use crate::workspace::Workspace;
 const GROUPS: &[&[&str]] = &[
     &["crates/base/", "xtask/serve"],
     &["crates/core/"],
-    &["crates/ask/"],
-    &["crates/show/"],
     // The messages between the page and its Python.
     &["crates/programs/", "web/program"],
+    &["crates/ask/"],
+    &["crates/show/"],
     &["crates/ends/"],
     &["web"],
     &["tests", "xtask"],
@@ -35,8 +35,6 @@ const NEVER_SEEN: &[(&str, &[&str])] = &[
     ("crates/core/allocator", &["crates/core/workload", "crates/core/pytorch", "crates/core/replay"]),
     ("crates/core/workload", &["crates/core/allocator"]),
     ("crates/core/pytorch", &["crates/core/allocator", "crates/base/device"]),
-    ("crates/ask/fit", &["crates/core/allocator"]),
-    ("crates/ask/guard", &["crates/core/allocator"]),
     ("crates/show/figure", &["crates/core/allocator", "crates/base/device"]),
     ("crates/show/render", &["crates/core/allocator"]),
     ("crates/programs/torch", &["crates/core/replay", "crates/show/figure"]),

@@ -1,7 +1,7 @@
 //! The search for the largest batch with which a program that ran out of memory fits: the program runs with
 //! smaller batches until the answer is known.
 
-use blockyard_fit::{BatchSize, BatchStep, Probe, may_take_amp, next_batch};
+use blockyard_budget::{BatchSize, BatchStep, Probe, may_take_amp, next_batch};
 use blockyard_record::Bytes;
 use leptos::prelude::*;
 
@@ -85,14 +85,14 @@ impl BatchSearch {
             Err(why) => format!("{with}the search ended: {why}"),
             Ok(None) => format!("{with}not even {name} 1 fits the {gpu}"),
             Ok(Some(probe)) if probe.value.saturating_add(1) == variant.too_large && !with.is_empty() => {
-                let reserved = probe.peak_reserved;
+                let reserved = probe.peak_reserved();
                 format!(
                     "{with}the batch of {} fits the {gpu} as it is: peak {reserved} reserved",
                     probe.value
                 )
             }
             Ok(Some(probe)) => {
-                let (reserved, more) = (probe.peak_reserved, probe.value.saturating_add(1));
+                let (reserved, more) = (probe.peak_reserved(), probe.value.saturating_add(1));
                 format!(
                     "{with}the largest {name} that fits the {gpu} is {}: peak {reserved} reserved; {more} runs out of memory",
                     probe.value
@@ -199,7 +199,7 @@ fn next_batch_of(variant: &BatchVariant, limit: Bytes) -> BatchStep {
     }
     match variant.probes.iter().find(|probe| probe.value == failed) {
         None => BatchStep::Try(failed),
-        Some(probe) if probe.fits => BatchStep::Found(Some(Box::new(probe.clone()))),
+        Some(probe) if probe.run.fits => BatchStep::Found(Some(Box::new(probe.clone()))),
         Some(_) => next_batch(failed, limit, &variant.probes),
     }
 }

@@ -16,7 +16,6 @@ use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_o
 use blockyard_gpus::GpuProfile;
 
 pub(crate) use self::options::{DryRunOptions, gpu as gpu_of, python};
-pub(crate) use self::text::{EXACT, write_non_pytorch};
 use crate::exit_status::ExitStatus;
 use crate::options::{OpenOptions, PageOptions};
 use crate::{output, page};

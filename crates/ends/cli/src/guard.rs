@@ -1,33 +1,23 @@
 //! `blockyard guard`: programs of a repository, compared with its `memory.toml`.
 
-mod json;
 mod lines;
 mod options;
-mod runs;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use blockyard_dry_run::{Report, Torch, find_standin, prepare};
-use blockyard_guard::{
-    Failure, GuardComparison, GuardFile, MeasuredRun, ProgramEntry, RunFailure, compare, report,
-};
+use blockyard_answers::{GuardAnswer, GuardFailure};
+use blockyard_budget::guard::{GuardFile, GuardRuns, GuardedRun, ProgramEntry, answer};
+use blockyard_dry_run::{Torch, find_standin, prepare};
+use blockyard_record::counted;
 
 pub(crate) use self::options::GuardOptions;
-use self::runs::Runs;
+use crate::dry_run::{gpu_of, interrupt, is_interrupted};
 use crate::exit_status::ExitStatus;
 use crate::questions::json_line;
 use crate::{dry_run, output, progress};
-
-/// The run of a program, compared with the guard's file.
-struct GuardedRun {
-    entry: ProgramEntry,
-    run: MeasuredRun,
-    report: Report,
-    found: GuardComparison,
-}
 
 pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
     let place = GuardPaths::of(options)?;
@@ -37,36 +27,41 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
     let torch = Torch::find(&python)?;
     let standin = find_standin()?;
     let prepared = prepare(&torch, &std::path::absolute(&standin).unwrap_or(standin))?;
-    ctrlc::set_handler(dry_run::interrupt).context("cannot wait for Ctrl-C")?;
-    let bar = progress::line();
-    if options.quiet {
-        bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
-    }
-    let runs = Runs { folder: &place.folder, python, torch, prepared };
+    ctrlc::set_handler(interrupt).context("cannot wait for Ctrl-C")?;
+    let bar = progress::line(options.quiet);
+    let runs = GuardRuns { folder: &place.folder, python, torch, prepared };
     let mut held = Vec::new();
     for entry in entries {
         bar.set_message(format!("{} on {}", entry.command(), entry.gpu));
-        let Some((run, report)) = runs.run(&entry)? else {
+        let Some(run) = run(&runs, entry)? else {
             bar.finish_and_clear();
             eprintln!("interrupted: nothing is written");
             return Ok(ExitStatus::Interrupted.into());
         };
-        let found = compare(&entry, &run);
-        held.push(GuardedRun { entry, run, report, found });
+        held.push(run);
     }
     bar.finish_and_clear();
-    if options.update && held.iter().any(|program| program.run.failure.is_none()) {
-        update(&mut file, &held)?;
+    let written = if options.update { update(&mut file, &held)? } else { 0 };
+    if written > 0 {
         output::write_whole(&place.file, file.to_string().as_bytes())?;
     }
-    print(options, &place, &file, &held)?;
+    let answer = answer(place.file.display().to_string(), runs.torch.version, &held, options.update);
+    print(options, &answer, &file, written)?;
     if let Some(path) = &options.json {
-        output::write_whole(
-            path,
-            (json_line(&json::report(options.update, &place.file, &runs.torch, &held))? + "\n").as_bytes(),
-        )?;
+        output::write_whole(path, (json_line(&answer)? + "\n").as_bytes())?;
     }
-    Ok(status(options.update, &held).into())
+    Ok(status(&answer).into())
+}
+
+/// Runs a program; `None` after Ctrl-C.
+fn run(runs: &GuardRuns<'_>, entry: ProgramEntry) -> anyhow::Result<Option<GuardedRun>> {
+    let scratch = tempfile::tempdir().context("cannot make a folder for the files of a run")?;
+    if !runs.folder.join(&entry.program).is_file() {
+        bail!("{}: no such file", entry.program);
+    }
+    let gpu = gpu_of(&entry.gpu)?;
+    let lines = |file: &Path| lines::holders(file, runs.folder).map_err(|error| format!("{error:#}"));
+    Ok(runs.run(entry, &gpu, scratch.path(), is_interrupted, lines)?)
 }
 
 /// The guard's file, and the folder of its programs.
@@ -150,27 +145,26 @@ fn entries(
     Ok(entries)
 }
 
-/// Stores the results of the programs that ended in the file.
-fn update(file: &mut GuardFile, held: &[GuardedRun]) -> anyhow::Result<()> {
-    for GuardedRun { entry, run, .. } in held.iter().filter(|program| program.run.failure.is_none()) {
+/// Stores the results of the programs that ended in the file, and returns how many these are.
+fn update(file: &mut GuardFile, runs: &[GuardedRun]) -> anyhow::Result<usize> {
+    let ended: Vec<&GuardedRun> = runs.iter().filter(|program| program.run.failure.is_none()).collect();
+    for GuardedRun { entry, run, .. } in &ended {
         let baseline = Some(run.baseline(entry.lines));
         file.set(&ProgramEntry { baseline, ..entry.clone() })?;
     }
-    Ok(())
+    Ok(ended.len())
 }
 
 fn print(
     options: &GuardOptions,
-    place: &GuardPaths,
+    answer: &GuardAnswer,
     file: &GuardFile,
-    runs: &[GuardedRun],
+    written: usize,
 ) -> anyhow::Result<()> {
     let mut out = output::stdout();
-    let name = place.file.display();
-    for GuardedRun { entry, run, found, .. } in runs {
-        if !options.quiet || is_failed(options.update, &found.failures) {
-            out.write_all(report(entry, run, found, outcome(options.update, &found.failures))?.as_bytes())?;
-        }
+    let (name, programs) = (&answer.file, &answer.programs);
+    for program in programs.iter().filter(|program| !options.quiet || !program.passed) {
+        out.write_all(program.text.as_bytes())?;
     }
     let unread = file.unread_keys();
     if !unread.is_empty() && !options.quiet {
@@ -180,42 +174,26 @@ fn print(
         )?;
     }
     if options.update {
-        let written = runs.iter().filter(|program| program.run.failure.is_none()).count();
         let words = match written {
             0 => format!("{name} is unchanged"),
-            _ => format!("{name} has the new baseline of {}", blockyard_record::counted(written, "program")),
+            _ => format!("{name} has the new baseline of {}", counted(written, "program")),
         };
         output::line(&mut out, &words)?;
-    } else if runs.len() > 1 {
-        let failed = runs.iter().filter(|program| !program.found.failures.is_empty()).count();
-        let programs = blockyard_record::counted(runs.len(), "program");
-        output::line(&mut out, &format!("{failed} of {programs} failed"))?;
+    } else if programs.len() > 1 {
+        let failed = programs.iter().filter(|program| !program.passed).count();
+        output::line(&mut out, &format!("{failed} of {} failed", counted(programs.len(), "program")))?;
     }
     Ok(out.flush()?)
 }
 
-/// Whether a program fails. A growth is not a failure of an update.
-fn is_failed(is_update: bool, failures: &[Failure]) -> bool {
-    let is_growth = |failure: &Failure| matches!(failure, Failure::Allocated(_) | Failure::Reserved(_));
-    failures.iter().any(|failure| !is_update || !is_growth(failure))
-}
-
-fn outcome(is_update: bool, failures: &[Failure]) -> &'static str {
-    match (is_update, is_failed(is_update, failures)) {
-        (_, true) => "FAILS",
-        (true, false) => "written",
-        (false, false) => "passes",
-    }
-}
-
-fn status(is_update: bool, held: &[GuardedRun]) -> ExitStatus {
-    let is_unknown = |failure: &Failure| matches!(failure, Failure::Ended(RunFailure::Failed(_)));
-    if held.iter().flat_map(|held| &held.found.failures).any(is_unknown) {
+fn status(answer: &GuardAnswer) -> ExitStatus {
+    let mut failures = answer.programs.iter().flat_map(|program| &program.failures);
+    if failures.any(|failure| matches!(failure, GuardFailure::Error { .. })) {
         ExitStatus::Failed
-    } else if held.iter().any(|held| is_failed(is_update, &held.found.failures)) {
-        ExitStatus::Negative
-    } else {
+    } else if answer.passed {
         ExitStatus::Positive
+    } else {
+        ExitStatus::Negative
     }
 }
 

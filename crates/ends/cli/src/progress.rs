@@ -14,9 +14,11 @@ pub(crate) enum Bar<'a> {
     Reported(RefCell<OnProgress<'a>>),
 }
 
-/// A line on standard error about what runs now, for people only, with the time that it runs.
-pub(crate) fn line() -> ProgressBar {
-    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+/// A line on standard error about what runs now, for people only, with the time that it runs. A quiet line
+/// draws nothing.
+pub(crate) fn line(is_quiet: bool) -> ProgressBar {
+    let target = if is_quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let line = ProgressBar::with_draw_target(None, target);
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
         line.set_style(style);
     }

@@ -38,6 +38,21 @@ impl NonPytorchMemory {
     pub fn bytes(&self) -> Bytes {
         self.parts.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
+
+    /// The bytes that `nvidia-smi` will show for a device on which this number of bytes is reserved, and what
+    /// is not known, in sentences. `what` is the device.
+    #[must_use]
+    pub fn sentences(&self, what: &str, reserved: Bytes) -> Vec<String> {
+        let parts: Vec<String> = self.parts.iter().map(|(what, bytes)| format!("{bytes} {what}")).collect();
+        let all = reserved.saturating_add(self.bytes());
+        let shown = (!parts.is_empty()).then(|| {
+            let parts = parts.join(", ");
+            format!(
+                "{what}: nvidia-smi will show about {all}, an estimate: {reserved} reserved, and beside it {parts}"
+            )
+        });
+        shown.into_iter().chain(self.unknown.iter().map(|unknown| format!("{what}: {unknown}"))).collect()
+    }
 }
 
 impl Report {

@@ -12,6 +12,10 @@ use serde_json::{Map, Value};
 use crate::run_log::Records;
 use crate::{ChildPeak, EstimateNote, HolderCount, Iteration, PrintedLine, ReplayedOrders};
 
+/// The sentence of a report in which nothing was assumed, with its indentation.
+pub const EXACT: &str =
+    "  exact: nothing was assumed except the order of the addresses that a driver gives segments";
+
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceReport {

@@ -3,6 +3,7 @@
 mod answer;
 mod curve;
 
+pub use answer::fit_page;
 pub(crate) use answer::page_of_answer;
 
 use std::fmt::Write as _;

@@ -45,7 +45,7 @@ mod settings;
 mod source;
 mod verdict;
 
-pub use self::fit::{FitCurve, FitOutcome, FitPoint, FitReport, fit_report};
+pub use self::fit::{FitCurve, FitOutcome, FitPoint, FitReport, fit_page, fit_report};
 use blockyard_lab::{Conditions, LabError, Run, RunSource};
 use blockyard_pytorch::snapshot::{MemoryName, SnapshotFile};
 use blockyard_record::RecordingError;

@@ -2,15 +2,11 @@
 
 use std::fmt::{self, Write as _};
 
-use blockyard_dry_run::{GpuFit, NonPytorchMemory, OtherOrders, Report, Torch};
+use blockyard_dry_run::{EXACT, GpuFit, OtherOrders, Report, Torch};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
 use super::orders;
-
-/// The sentence for a run in which no value was assumed.
-pub(crate) const EXACT: &str =
-    "  exact: nothing was assumed except the order of the addresses that a driver gives segments";
 
 /// The sentence for a run whose only uncertainty is the order of addresses.
 const IN_ONE_ORDER: &str = "  exact for the order of addresses of this run alone: nothing else was assumed";
@@ -59,7 +55,9 @@ pub(super) fn write_details(
 ) -> fmt::Result {
     if let Some(gpu) = gpus.first() {
         for (at, (non_pytorch, device)) in report.non_pytorch(gpu).iter().zip(&report.devices).enumerate() {
-            write_non_pytorch(text, &format!("cuda:{at}"), non_pytorch, device.peak_reserved)?;
+            for sentence in non_pytorch.sentences(&format!("cuda:{at}"), device.peak_reserved) {
+                writeln!(text, "  {sentence}")?;
+            }
         }
     }
     write_steps(text, report)?;
@@ -129,29 +127,6 @@ pub(super) fn write_addresses(
     for gpu in gpus.iter().filter(|gpu| report.peak_reserved() <= gpu.total_memory && most > gpu.total_memory)
     {
         writeln!(text, "  {before}{}: whether the program fits depends on the driver's addresses", gpu.name)?;
-    }
-    Ok(())
-}
-
-/// Writes the bytes that `nvidia-smi` will show for a device on which this number of bytes is reserved.
-pub(crate) fn write_non_pytorch(
-    text: &mut String,
-    what: &str,
-    non_pytorch: &NonPytorchMemory,
-    reserved: Bytes,
-) -> fmt::Result {
-    if !non_pytorch.parts.is_empty() {
-        let parts: Vec<String> =
-            non_pytorch.parts.iter().map(|(what, bytes)| format!("{bytes} {what}")).collect();
-        let all = reserved.saturating_add(non_pytorch.bytes());
-        writeln!(
-            text,
-            "  {what}: nvidia-smi will show about {all}, an estimate: {reserved} reserved, and beside it {}",
-            parts.join(", ")
-        )?;
-    }
-    for unknown in &non_pytorch.unknown {
-        writeln!(text, "  {what}: {unknown}")?;
     }
     Ok(())
 }

@@ -1,16 +1,15 @@
 //! The options of `blockyard fit`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use anyhow::bail;
-use blockyard_fit::Mesh;
+use blockyard_budget::Mesh;
+use blockyard_budget::fit::{FitProgram, Question, RunRanks, Vary, VaryOption};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use clap::Args;
 
-use super::vary::{Vary, VaryOption};
-use crate::dry_run::gpu_of;
+use crate::dry_run::{gpu_of, python};
 use crate::options::{gpu_help, size};
 
 #[derive(Debug, Args)]
@@ -101,62 +100,12 @@ pub(crate) struct FitOptions {
     pub(crate) arguments: Vec<String>,
 }
 
-/// The ranks that run of each layout.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RunRanks {
-    All,
-    These(Vec<u32>),
-}
-
-impl FromStr for RunRanks {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> anyhow::Result<Self> {
-        if text.trim() == "all" {
-            return Ok(Self::All);
-        }
-        let number = |part: &str| part.trim().parse::<u32>();
-        let ranks: Result<Vec<u32>, _> = text.split(',').map(number).collect();
-        let Ok(mut ranks) = ranks else { bail!("write ranks separated by commas, as 0,8,63, or all") };
-        ranks.sort_unstable();
-        ranks.dedup();
-        Ok(Self::These(ranks))
-    }
-}
-
-impl RunRanks {
-    /// The ranks of a program with `world` ranks.
-    pub(crate) fn of(&self, world: u32) -> Vec<u32> {
-        match self {
-            Self::All => (0..world).collect(),
-            Self::These(ranks) => ranks.clone(),
-        }
-    }
-}
-
 /// The GPUs that a name of `--gpu` means.
 #[derive(Clone, Debug)]
 pub(crate) struct Gpus(Vec<GpuProfile>);
 
 fn gpus(name: &str) -> anyhow::Result<Gpus> {
     Ok(Gpus(if name.trim() == "all" { GpuProfile::ALL.to_vec() } else { vec![gpu_of(name)?] }))
-}
-
-/// The question.
-#[derive(Clone, Debug)]
-pub(crate) enum Question {
-    /// The largest value that fits.
-    Largest(Vary),
-    /// The largest value for each value of another option.
-    ByOther(Vary, Vary),
-    /// The largest value under each of these settings.
-    BySettings(Vary, Vec<String>),
-    /// Which settings fit.
-    Settings(Vec<String>),
-    /// Which layouts of this number of ranks fit.
-    Layouts(Mesh, u32),
-    /// The largest value for each layout of this number of ranks.
-    ByLayouts(Vary, Mesh, u32),
 }
 
 impl FitOptions {
@@ -175,7 +124,7 @@ impl FitOptions {
     }
 
     fn asked(&self) -> anyhow::Result<Question> {
-        let mut numbers = Vec::new();
+        let mut numbers: Vec<Vary> = Vec::new();
         let mut settings: Vec<String> = Vec::new();
         for varied in &self.vary {
             match varied {
@@ -204,6 +153,21 @@ impl FitOptions {
             _ => {
                 bail!("--vary names one option or variable, two different ones, or one of them and settings")
             }
+        }
+    }
+
+    /// The program, and how it runs.
+    pub(crate) fn program(&self) -> FitProgram {
+        FitProgram {
+            file: self.file.clone(),
+            arguments: self.arguments.clone(),
+            python: python(self.python.as_deref()),
+            steps: self.steps,
+            devices: self.devices.into(),
+            searches_settings: self.try_settings,
+            per_node: self.nproc_per_node.map(u32::from),
+            run_ranks: self.run_ranks.clone(),
+            preload: self.preload.clone(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use blockyard_guard::{ProgramEntry, Tolerance};
+use blockyard_budget::guard::{ProgramEntry, Tolerance};
 use blockyard_record::Bytes;
 use clap::Args;
 

@@ -67,9 +67,15 @@ struct Holder {
     bytes: u64,
 }
 
-/// The page of a report that `blockyard fit --json` wrote; `None` where the file is not such a report, or is
-/// about settings or layouts without a value to search.
+/// The page of a report that `blockyard fit --json` wrote, as HTML; `None` as for [`fit_page`].
 pub(crate) fn page_of_answer(bytes: &[u8]) -> Option<String> {
+    fit_page(bytes).map(|page| fit_report(&page))
+}
+
+/// The curves of a report that `blockyard fit --json` wrote, for [`fit_report`]. `None` where the file is not
+/// such a report, or is about settings or layouts without a value to search.
+#[must_use]
+pub fn fit_page(bytes: &[u8]) -> Option<FitReport> {
     // Other files are large, and are not read to their end for this.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return None;
@@ -92,7 +98,7 @@ pub(crate) fn page_of_answer(bytes: &[u8]) -> Option<String> {
         facts.push(("Arguments".to_owned(), found.arguments.join(" ")));
     }
     let (program, varied) = (found.program, found.vary.name);
-    Some(fit_report(&FitReport { program, varied, headline, curves, text: String::new(), facts }))
+    Some(FitReport { program, varied, headline, curves, text: String::new(), facts })
 }
 
 fn curves_of(found: &GpuSearch) -> Vec<FitCurve> {

@@ -1,0 +1,227 @@
+//! Which settings of the allocator fit: each is replayed over the recorded requests of one run, and two runs
+//! prove what the replays say.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use blockyard_answers::{FitOom, FitProbe, FitReplay, FitReplayResult, FitSetting, FitSettingsOnGpu};
+use blockyard_lab::{Conditions, LimitedRun, Row, Run};
+use blockyard_record::{Bytes, grouped};
+use blockyard_rules::{Release, conf_text};
+
+use super::all_settings;
+use super::run_queue::{AnswerQueue, each};
+use super::runs::{RunConditions, RunEnd, Runs, counts_non_pytorch};
+use super::text::{failed, limit, size, why, write_on_gpu};
+
+/// The limits of a replay, as a sentence.
+const ESTIMATE: &str = "a replay has the requests of one run without a limit: the replay does not follow a program that asks for other sizes under other settings, or by how \
+     much memory is left, and segments have the addresses that the replay gives them";
+
+/// Which settings fit each GPU: the run's own, and the named settings.
+pub(super) fn settings(
+    runs: &Runs<'_>,
+    conditions: &[RunConditions],
+    settings: &[String],
+) -> Vec<FitSettingsOnGpu> {
+    let ask = |conditions: &RunConditions, _before: &AnswerQueue<_>| {
+        let mut answer = FitSettingsOnGpu { terms: conditions.terms.clone(), ..FitSettingsOnGpu::default() };
+        if let Err(end) = fill(runs, conditions, &mut answer, &all_settings(conditions, settings)) {
+            answer.error = Some(why(&end.into_error()));
+        }
+        answer
+    };
+    each(conditions, runs.queue.most(), ask, |answer| answer.error.is_some())
+}
+
+fn fill(
+    runs: &Runs<'_>,
+    conditions: &RunConditions,
+    answer: &mut FitSettingsOnGpu,
+    all: &[String],
+) -> Result<(), RunEnd> {
+    let without_end = conditions.without_end();
+    let (recorded, requests) = runs.record(&without_end)?;
+    if !recorded.run.fits {
+        return Err(RunEnd::Failed(format!(
+            "the program runs out of memory on a GPU with {} too{}",
+            without_end.gpu.total_memory,
+            failed(&recorded.run)
+        )));
+    }
+    let devices =
+        read(runs, &requests).map_err(|error| RunEnd::Failed(format!("the requests of the run: {error}")))?;
+    answer.requests = devices.iter().map(|run| run.requests().len() as u64).sum();
+    // Notes about an assumed capacity are left out, because the capacity is given.
+    let notes = devices.iter().flat_map(|run| run.notes().to_vec());
+    answer.notes =
+        notes.filter(|note| !note.starts_with("a snapshot does not say how much memory")).collect();
+    // A limit is a part of the whole GPU. Without a limit, the device is smaller by the non-PyTorch memory of
+    // the recorded run.
+    let capacity = if counts_non_pytorch(&conditions.terms) {
+        conditions.left(&recorded)
+    } else {
+        conditions.gpu.total_memory
+    };
+    answer.notes.extend(recorded.run.notes);
+    for conf in all {
+        runs.caller.show(format!("replays {conf}"));
+        let result = replay(runs, &devices, conditions, capacity, conf)?;
+        answer.settings.push(FitSetting { conf: conf.clone(), result, run: None });
+    }
+    let passing = answer.settings.iter().enumerate().filter_map(|(at, row)| match &row.result {
+        FitReplay::Replayed(replayed) if replayed.fits => Some((replayed.peak_reserved, at)),
+        _ => None,
+    });
+    let best = passing.min().map(|(_, at)| at);
+    answer.best = best.and_then(|best| Some(answer.settings.get(best)?.conf.clone()));
+    for at in [Some(0), best].into_iter().flatten() {
+        if let Some(row) = answer.settings.get_mut(at).filter(|row| row.run.is_none()) {
+            row.run = Some(FitProbe::from(&runs.plain(&conditions.under(&row.conf))?));
+        }
+    }
+    Ok(())
+}
+
+/// The requests of each device; an error as a sentence, with its reasons.
+fn read(runs: &Runs<'_>, requests: &Path) -> Result<Vec<Run>, String> {
+    let bytes = std::fs::read(requests).map_err(|error| format!("the run wrote no snapshot: {error}"))?;
+    let name = runs.program.file.display().to_string();
+    Run::read(&name, &bytes, &mut |_progress| go_on(runs)).map_err(|error| {
+        let mut text = error.to_string();
+        let mut reason = error.source();
+        while let Some(error) = reason {
+            let _ = write!(text, ": {error}");
+            reason = error.source();
+        }
+        text
+    })
+}
+
+fn go_on(runs: &Runs<'_>) -> ControlFlow<()> {
+    if runs.caller.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+fn replay(
+    runs: &Runs<'_>,
+    devices: &[Run],
+    conditions: &RunConditions,
+    capacity: Bytes,
+    conf: &str,
+) -> Result<FitReplay, RunEnd> {
+    let conditions = Conditions {
+        conf: conf.to_owned(),
+        capacity: Some(capacity),
+        limit: conditions.limit(),
+        release: Some(Release::nearest(&runs.torch.version)),
+    };
+    let mut whole = FitReplayResult { fits: true, ..FitReplayResult::default() };
+    for run in devices {
+        let mut on_done = |_done: usize| go_on(runs);
+        let row = LimitedRun::of(run, &conditions, &mut on_done)
+            .and_then(|limited| limited.row(conf, 0, &mut on_done))
+            .map_err(|_cancelled| RunEnd::Stopped)?;
+        if let Err(error) = add(&mut whole, &row) {
+            return Ok(FitReplay::Failed { error });
+        }
+    }
+    Ok(FitReplay::Replayed(whole))
+}
+
+/// Adds the outcome of one device.
+fn add(whole: &mut FitReplayResult, row: &Row) -> Result<(), String> {
+    let outcome = row.outcome.as_ref().map_err(ToString::to_string)?;
+    whole.fits &= row.fits();
+    whole.peak_allocated = whole.peak_allocated.max(outcome.peak_allocated.get());
+    whole.peak_reserved = whole.peak_reserved.max(outcome.peak_reserved.get());
+    if whole.first_oom.is_none() {
+        let oom = outcome.first_oom.as_ref();
+        whole.first_oom = oom.map(|oom| FitOom { request: oom.request, bytes: oom.size.get() });
+    }
+    whole.warnings.extend(outcome.warnings.iter().cloned());
+    Ok(())
+}
+
+/// A sentence that compares a run of the program with its replay.
+fn proof(run: &FitProbe, replayed: &FitReplayResult) -> String {
+    let run = &run.run;
+    if !run.fits {
+        return format!("a run: runs out of memory{}", failed(run));
+    }
+    let (reserved, replayed_peak) = (run.peak_reserved, replayed.peak_reserved);
+    let beside = match (replayed.fits, reserved.cmp(&replayed_peak)) {
+        (false, _) => String::new(),
+        (_, std::cmp::Ordering::Equal) => " (equal)".to_owned(),
+        (_, std::cmp::Ordering::Less) => format!(" ({} less)", size(replayed_peak.abs_diff(reserved))),
+        (_, std::cmp::Ordering::Greater) => format!(" ({} more)", size(reserved.abs_diff(replayed_peak))),
+    };
+    format!("a run: fits, peak reserved {}{beside}", size(reserved))
+}
+
+/// Writes the answer about one GPU for people.
+pub(super) fn write(text: &mut String, answer: &FitSettingsOnGpu, is_quiet: bool) -> std::fmt::Result {
+    let limit = limit(&answer.terms);
+    if answer.settings.is_empty() {
+        let why = answer.error.as_deref().unwrap_or_default();
+        return writeln!(text, "no answer for {limit}: the run {why}");
+    }
+    match &answer.best {
+        Some(best) => {
+            let best = conf_text(best);
+            writeln!(text, "under {best} the run passes in {limit} with the least peak reserved")?;
+        }
+        None => writeln!(text, "no setting passes in {limit}")?,
+    }
+    if is_quiet {
+        return Ok(());
+    }
+    writeln!(text, "  {} requests of one run without a limit, replayed:", grouped(answer.requests))?;
+    write_table(text, &answer.settings)?;
+    if let Some(why) = &answer.error {
+        writeln!(text, "  the run that proves the replay {why}")?;
+    }
+    let best = answer.settings.iter().find(|row| Some(&row.conf) == answer.best.as_ref());
+    write_on_gpu(text, &answer.terms, best.and_then(|best| Some(&best.run.as_ref()?.run)))?;
+    writeln!(text, "  replays are estimates: {ESTIMATE}")?;
+    for note in &answer.notes {
+        writeln!(text, "    {note}")?;
+    }
+    Ok(())
+}
+
+fn write_table(text: &mut String, rows: &[FitSetting]) -> std::fmt::Result {
+    let width = rows.iter().map(|row| conf_text(&row.conf).len()).max().unwrap_or(0);
+    writeln!(text, "  {:width$}  {:>14}  {:>14}", "", "peak allocated", "peak reserved")?;
+    for row in rows {
+        let conf = conf_text(&row.conf);
+        match &row.result {
+            FitReplay::Failed { error } => writeln!(text, "  {conf:width$}  {error}")?,
+            FitReplay::Replayed(replayed) => {
+                let result = replayed.first_oom.map_or_else(
+                    || "fits".to_owned(),
+                    |oom| {
+                        format!(
+                            "runs out of memory at request {} ({})",
+                            grouped(oom.request),
+                            size(oom.bytes)
+                        )
+                    },
+                );
+                let run = row.run.as_ref().map(|run| format!("; {}", proof(run, replayed)));
+                let run = run.unwrap_or_default();
+                let (allocated, reserved) = (size(replayed.peak_allocated), size(replayed.peak_reserved));
+                writeln!(text, "  {conf:width$}  {allocated:>14}  {reserved:>14}  {result}{run}")?;
+            }
+        }
+    }
+    for row in rows {
+        if let FitReplay::Replayed(replayed) = &row.result {
+            for warning in &replayed.warnings {
+                writeln!(text, "  {}: {warning}", conf_text(&row.conf))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! The result of one run of the program.
+
+use blockyard_answers::{FitHolder, FitProbe, FitRank, FitRun};
+use blockyard_record::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// The memory that a run with one value takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// The value; of a run of ranks, the rank.
+    pub value: u64,
+    /// The run.
+    #[serde(flatten)]
+    pub run: FitRun,
+    /// The holders of the peak of the last iteration.
+    pub holders: Vec<FitHolder>,
+}
+
+impl Probe {
+    /// A probe with these fields and no others.
+    #[must_use]
+    pub fn of(value: u64, fits: bool, peak_allocated: Bytes, peak_reserved: Bytes) -> Self {
+        let (peak_allocated, peak_reserved) = (peak_allocated.get(), peak_reserved.get());
+        let run = FitRun { fits, peak_allocated, peak_reserved, exact: true, ..FitRun::default() };
+        Self { value, run, holders: Vec::new() }
+    }
+
+    /// The most bytes of segments; if the run ran out of memory, until then.
+    #[must_use]
+    pub fn peak_reserved(&self) -> Bytes {
+        Bytes::new(self.run.peak_reserved)
+    }
+}
+
+impl From<&Probe> for FitProbe {
+    fn from(probe: &Probe) -> Self {
+        Self { value: probe.value, run: probe.run.clone() }
+    }
+}
+
+impl From<Probe> for FitRank {
+    fn from(probe: Probe) -> Self {
+        Self { rank: probe.value, holders: probe.holders, run: probe.run }
+    }
+}
