@@ -10,8 +10,9 @@ use crate::error::BlockyardError;
 /// number of ranks of each dimension by its name.
 #[pyfunction]
 pub(crate) fn layouts<'py>(py: Python<'py>, mesh: &str, ranks: u64) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let mesh: Mesh =
-        mesh.parse().map_err(|error: blockyard_budget::MeshError| BlockyardError::new_err(error.to_string()))?;
+    let mesh: Mesh = mesh
+        .parse()
+        .map_err(|error: blockyard_budget::MeshError| BlockyardError::new_err(error.to_string()))?;
     let all = mesh.layouts(ranks).into_iter().map(|layout| {
         let sizes = PyDict::new(py);
         layout.sizes().try_for_each(|(name, size)| sizes.set_item(name, size)).map(|()| sizes)

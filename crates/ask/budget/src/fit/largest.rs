@@ -39,7 +39,7 @@ fn on_gpu(runs: &Runs<'_>, conditions: &RunConditions, vary: &Vary) -> FitLarges
     let (best, next) = (best.cloned(), next.cloned());
     let is_ended = found.failure.is_some();
     let mut answer = FitLargestOnGpu {
-        terms: conditions.terms.clone(),
+        conditions: conditions.terms.clone(),
         largest: best.as_ref().map(|best| best.value),
         next: next.as_ref().map(FitProbe::from),
         exact: !is_ended && best.iter().chain(&next).all(|probe| probe.run.exact),

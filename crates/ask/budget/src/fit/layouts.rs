@@ -106,7 +106,7 @@ pub(super) fn layouts(
         // After Ctrl-C each of the other runs ends at once.
         let layouts = each(&all, runs.queue.most(), ask, |_row| false);
         FitLayoutsOnGpu {
-            terms: conditions.terms.clone(),
+            conditions: conditions.terms.clone(),
             ranks: world,
             mesh: mesh.names().map(str::to_owned).collect(),
             best: best(&layouts).map(|best| best.layout.clone()),

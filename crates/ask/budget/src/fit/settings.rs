@@ -27,7 +27,8 @@ pub(super) fn settings(
     settings: &[String],
 ) -> Vec<FitSettingsOnGpu> {
     let ask = |conditions: &RunConditions, _before: &AnswerQueue<_>| {
-        let mut answer = FitSettingsOnGpu { terms: conditions.terms.clone(), ..FitSettingsOnGpu::default() };
+        let mut answer =
+            FitSettingsOnGpu { conditions: conditions.terms.clone(), ..FitSettingsOnGpu::default() };
         if let Err(end) = fill(runs, conditions, &mut answer, &all_settings(conditions, settings)) {
             answer.error = Some(why(&end.into_error()));
         }
@@ -162,7 +163,7 @@ fn proof(run: &FitProbe, replayed: &FitReplayResult) -> String {
 
 /// Writes the answer about one GPU for people.
 pub(super) fn write(text: &mut String, answer: &FitSettingsOnGpu, is_quiet: bool) -> std::fmt::Result {
-    let limit = limit(&answer.terms);
+    let limit = limit(&answer.conditions);
     if answer.settings.is_empty() {
         let why = answer.error.as_deref().unwrap_or_default();
         return writeln!(text, "no answer for {limit}: the run {why}");
@@ -183,7 +184,7 @@ pub(super) fn write(text: &mut String, answer: &FitSettingsOnGpu, is_quiet: bool
         writeln!(text, "  the run that proves the replay {why}")?;
     }
     let best = answer.settings.iter().find(|row| Some(&row.conf) == answer.best.as_ref());
-    write_on_gpu(text, &answer.terms, best.and_then(|best| Some(&best.run.as_ref()?.run)))?;
+    write_on_gpu(text, &answer.conditions, best.and_then(|best| Some(&best.run.as_ref()?.run)))?;
     writeln!(text, "  replays are estimates: {ESTIMATE}")?;
     for note in &answer.notes {
         writeln!(text, "    {note}")?;

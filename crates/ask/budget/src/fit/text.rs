@@ -90,14 +90,14 @@ fn best(answer: &FitLargestOnGpu) -> Option<&FitProbe> {
 /// value.
 fn limit_of(answer: &FitLargestOnGpu) -> Bytes {
     let probe = best(answer).or(answer.next.as_ref()).or(answer.probes.last());
-    probe.map_or_else(|| expected(&answer.terms), |probe| left(&answer.terms, &probe.run))
+    probe.map_or_else(|| expected(&answer.conditions), |probe| left(&answer.conditions, &probe.run))
 }
 
 /// The largest value that fits a GPU, in a sentence without a full stop.
 #[must_use]
 pub fn largest_sentence(vary: &Vary, answer: &FitLargestOnGpu) -> String {
     let (name, values) = (&vary.name, &vary.values);
-    let limit = limit(&answer.terms);
+    let limit = limit(&answer.conditions);
     if let (Some(value), Some(error)) = (answer.failed_at, &answer.error) {
         let (why, known) = (why(error), known_text(&answer.probes));
         let known = if known.is_empty() { "nothing is known yet" } else { &known };
@@ -296,7 +296,7 @@ fn write_advice(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
 
 fn write_certainty(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
     let best = best(answer).map(|best| &best.run);
-    write_on_gpu(text, &answer.terms, best)?;
+    write_on_gpu(text, &answer.conditions, best)?;
     if best.is_some_and(|best| best.steady == Some(false)) {
         writeln!(
             text,
@@ -379,11 +379,11 @@ fn write_gpus(text: &mut String, vary: &Vary, mut answers: Vec<&FitLargestOnGpu>
             (Some(largest), None) => largest.to_string(),
             (None, None) => "none".to_owned(),
         };
-        writeln!(text, "  {largest:>8}  {} ({})", answer.terms.gpu.name, limit_of(answer))?;
+        writeln!(text, "  {largest:>8}  {} ({})", answer.conditions.gpu.name, limit_of(answer))?;
     }
     for value in [vary.values.low(), vary.values.high()] {
         if let Some(answer) = answers.iter().find(|answer| answer.largest.is_some_and(|most| most >= value)) {
-            writeln!(text, "  the smallest GPU that fits {value}: {}", answer.terms.gpu.name)?;
+            writeln!(text, "  the smallest GPU that fits {value}: {}", answer.conditions.gpu.name)?;
         }
     }
     Ok(())

@@ -44,7 +44,7 @@ pub(in super::super) fn write(
         write_holders(text, &named(answer, best), rank)?;
     }
     write_ranks(text, run_ranks, answer.layouts.iter().map(|row| &row.layout))?;
-    write_on_gpu(text, &answer.terms, most.map(|rank| &rank.run))?;
+    write_on_gpu(text, &answer.conditions, most.map(|rank| &rank.run))?;
     let proofs: Vec<&FitRun> =
         answered(answer).flat_map(|row| &row.ranks).flatten().map(|rank| &rank.run).collect();
     write_proof(text, &proofs, proofs.iter().all(|run| run.exact))
@@ -93,7 +93,7 @@ fn write_sentence(text: &mut String, answer: &FitLayoutsOnGpu) -> fmt::Result {
         "{} layouts of {} ranks in {} each: {fitting} fit, {failing} do not",
         answer.layouts.len(),
         answer.ranks,
-        limit(&answer.terms),
+        limit(&answer.conditions),
     )?;
     if errors > 0 {
         write!(text, ", {errors} failed")?;
