@@ -27,9 +27,9 @@ fn a_check_of_an_unknown_value_passes_and_an_ordinary_branch_is_left_as_it_is() 
             let output = command.args([seed, "2000"]).output();
             let text = output.map_or_else(
                 |error| error.to_string(),
-                |output| match output.status.success() {
-                    true => String::new(),
-                    false => String::from_utf8_lossy(&output.stderr).into_owned(),
+                |output| {
+                    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+                    if output.status.success() { String::new() } else { text }
                 },
             );
             assert_eq!(text, "", "{python}, seed {seed}");

@@ -70,6 +70,12 @@ class _Code:
         self.names = [_plain(step.opname) for step in self.steps]
         self.leaders = {target for target in self.targets if target is not None}
         self.raising = {}
+        self.has_checks = any(map(self._is_raise, range(len(self.steps))))
+
+    def _is_raise(self, place):
+        name = self.names[place]
+        is_method = name in ("LOAD_ATTR", "LOAD_METHOD") and self.steps[place].argval in _RAISING
+        return name == "RAISE_VARARGS" or is_method
 
     def first(self, place):
         """An instruction before this one, at best the beginning of the expression.
@@ -108,7 +114,7 @@ class _Code:
                 return False
             if name in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in _PLANNED:
                 return False
-            if name == "RAISE_VARARGS" or (name in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in _RAISING):
+            if self._is_raise(place):
                 is_raised = True
                 continue
             if target is not None and not name.startswith("SETUP_"):
@@ -439,6 +445,8 @@ def passing(frame, kind, number):
         # It gives the value on.
         frame = frame.f_back
     if frame is None or kind not in (0, 1, 2, 3, 4, 5, 6, 7, 11, 15):
+        return None
+    if not _code(frame.f_code).has_checks:
         return None
     read = _Read(frame)
     number = bool(number) if kind == 11 else int(number) if kind < 5 else number
