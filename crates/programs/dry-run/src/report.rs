@@ -329,7 +329,6 @@ fn signal_name(number: i32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_answers::{DryRunHolder, ProgramLine};
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
 
