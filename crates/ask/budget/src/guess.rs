@@ -1,5 +1,5 @@
-//! The largest value under each of several conditions (values of another option, settings, layouts): one search
-//! for each, which begins where the earlier searches lead.
+//! A guess of the largest value under one of several conditions (values of another option, settings,
+//! layouts), from the searches under the others.
 
 use blockyard_record::Bytes;
 

@@ -2,11 +2,11 @@
 //!
 //! A *probe* is one run of a program with one value of an option. [`search`] asks for probes until one value
 //! fits and the next value does not, and [`SearchOutcome`] says what the probes prove and whether they
-//! contradict each other. [`fit_growth`] says how bytes grow with the value. [`search_from`] begins where
-//! a [`guess`] leads that searches under other conditions allow, such as the values of another option or the [`Layout`]s of a [`Mesh`].
-//! [`memory_fraction`] turns a limit in bytes into PyTorch's fraction. [`BatchSize`] is the place at which the
-//! text of a program says how large its batch is, and [`next_batch`] is a search for the largest batch, value
-//! by value, for a caller that waits for each run.
+//! contradict each other. [`fit_growth`] says how bytes grow with the value. [`search_from`] begins at a
+//! [`guess`], which searches under other conditions allow, such as the values of another option or the
+//! [`Layout`]s of a [`Mesh`]. [`memory_fraction`] turns a limit in bytes into PyTorch's fraction.
+//! [`BatchSize`] is the place at which the text of a program says how large its batch is, and [`next_batch`]
+//! is a search for the largest batch, value by value, for a caller that waits for each run.
 //!
 //! With the feature `programs`, `fit` has the questions about a program that dry runs of the program answer,
 //! and `guard` compares programs with the file `memory.toml`. Answers are the types of `blockyard-answers`.
