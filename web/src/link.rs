@@ -79,7 +79,7 @@ pub(crate) struct Link {
 /// A text of a link.
 type LinkText = fn(&mut Link) -> &mut Option<String>;
 
-/// The texts of a link that stand before the moment, each with its key, and those that stand after it.
+/// The texts of a link, each with its key: those before the moment, and those after it.
 const TEXTS: [(&str, LinkText); 5] = [
     ("conf", |link| &mut link.conf),
     ("capacity", |link| &mut link.capacity),
@@ -209,7 +209,7 @@ impl Link {
         }
     }
 
-    /// Takes the number of a card, which may stand before its lesson.
+    /// Takes the number of a card, which a link may have before its lesson.
     fn set_card(&mut self, number: usize) {
         match &mut self.target {
             LinkTarget::Lesson { card, .. } | LinkTarget::LessonText { card, .. } => *card = number,

@@ -80,8 +80,8 @@ pub enum FindingTopic {
     /// What lets the run pass, or takes less memory.
     #[serde(rename = "passes")]
     Helps,
-    /// What was replayed and helps at one bound of the limit alone. In JSON it is what does not help: the
-    /// sentence says at which bound the request fails.
+    /// What was replayed and helps at one bound of the limit alone. JSON has the word
+    /// `fails`, and the sentence says at which bound the request fails.
     #[serde(rename(serialize = "fails"))]
     #[cfg_attr(feature = "schema", schemars(skip))]
     DependsOnLimit,

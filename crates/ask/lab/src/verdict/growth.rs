@@ -220,7 +220,7 @@ pub(super) fn iterations_left(lines: &[LineGrowth], limit: Bytes, reserved: Byte
 }
 
 /// The advice for a forward pass whose activations fill the memory.
-pub(super) const KEEP_LESS_FOR_BACKWARD: &str = "the layers keep activations for the backward pass, which is no leak: `torch.utils.checkpoint` around each \
+pub(super) const KEEP_LESS_FOR_BACKWARD: &str = "the layers keep activations for the backward pass, so that nothing leaks: `torch.utils.checkpoint` around each \
      layer keeps only its input, `torch.autocast` to bfloat16 halves what float32 layers keep, and a smaller batch takes all of it down (advice, which no replay can test)";
 
 /// The advice for a program whose iterations keep tensors.

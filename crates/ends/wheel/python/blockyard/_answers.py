@@ -337,7 +337,7 @@ class Leaks(_answer.LeaksBase):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class AllocatorOutcome(_answer.AllocatorOutcomeBase):
-    """The requests of a run through one allocator. Where only bounds of the limit are known, the numbers are those at the lower bound."""
+    """The requests of a run through one allocator, up to the one that found no memory. Where only bounds of the limit are known, the numbers are those at the lower bound."""
 
     name: str
     """The name of the allocator."""

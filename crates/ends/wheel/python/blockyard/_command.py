@@ -1,4 +1,4 @@
-"""Commands of `blockyard` in a process of their own, which the program's Ctrl-C and output need, and their JSON."""
+"""Commands of `blockyard`, each in a separate process because of Ctrl-C and output, and their JSON."""
 
 import contextlib
 import json

@@ -183,7 +183,7 @@ fn bits(kind: i32, value: f64) -> u64 {
     }
 }
 
-/// The value of these bytes; `None` for a type of 16 bits with a point, and for one that is no number.
+/// The value of these bytes; `None` for a float type of 16 bits, and for a type without numbers.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
