@@ -22,7 +22,7 @@ pub struct Leaks {
     /// that each have a training step or are more than networks have layers.
     pub has_known_iterations: bool,
     /// Whether the parts between the boundaries are equal layers of a network in one forward pass. What they
-    /// keep is kept for the backward pass, and is no leak.
+    /// keep is kept for the backward pass: nothing leaks.
     pub are_layers: bool,
     /// For each call site that grows, how many more allocations are live at the last boundary; 0 if fewer and
     /// larger allocations are live.
