@@ -21,7 +21,7 @@ const IRREGULAR: &str = "\
 
 /// Words that are not nouns, or not nouns of this project, where they are the whole name.
 const ADJECTIVES: &str = "\
-    After Again Apart At Before Behind Below Beside Between By Current Early Flat Foreign Free Inside \
+    After Again Apart At Before Below Beside Between By Current Early Flat Foreign Free Inside \
     Large Largest Last Late Live Narrow New Next Offscreen Once Other Others Ours Outside Own Physical \
     Plain Read Ready Same Small Smallest Strict Theirs Virtual Whole";
 
