@@ -50,7 +50,7 @@ const EXCEPTIONS: [(&str, &str); 2] =
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let types = Types::compile()?;
     let (mut wrong, mut count) = (Vec::new(), 0);
-    for file in workspace.listed_files()?.iter().filter(|file| file.ends_with(".rs")) {
+    for file in workspace.listed_files()?.iter().filter(|file| file.rsplit('.').next() == Some("rs")) {
         let Ok(text) = fs::read_to_string(workspace.root().join(file)) else { continue };
         for (line, name) in types.of(&text) {
             count += 1;

@@ -23,19 +23,19 @@ use serde_json::Value as Json;
 use self::ranks::RankJob;
 use crate::installed::{InstalledTorch, default_python};
 
+/// How the Python of the recordings is made.
+const RECIPE: &str = "\
+PYTHON has PyTorch 2.11.0, which the recordings were made with:
+  python3 -m venv VENV && VENV/bin/pip install --no-deps torch==2.11.0 typing_extensions filelock sympy mpmath \\
+    networkx jinja2 markupsafe fsspec numpy setuptools";
+
 /// Run recorded programs without a GPU and compare them with what a GPU printed and did.
-///
-/// PYTHON has PyTorch 2.11.0, which the recordings were made with:
-///
-///   python3 -m venv VENV
-///   VENV/bin/pip install --no-deps torch==2.11.0 typing_extensions filelock sympy mpmath networkx jinja2 \
-///     markupsafe fsspec numpy setuptools
 ///
 /// The exit status is 1 if a program differs without a mark.
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = RECIPE)]
 pub struct DryRunTruthOptions {
-    /// The Python; else BLOCKYARD_TORCH_PYTHON, or `python3`.
+    /// The Python; else that of `BLOCKYARD_TORCH_PYTHON`, or `python3`.
     #[arg(long, default_value_t = default_python(), hide_default_value = true)]
     python: String,
     /// Print the first difference and the marks of each program.
@@ -169,11 +169,11 @@ enum Job {
 
 impl Job {
     /// The programs of these files, where the files of one program's ranks belong together.
-    fn all(files: &[&PathBuf]) -> Vec<Self> {
+    fn all(files: &[PathBuf]) -> Vec<Self> {
         let mut jobs: Vec<Self> = Vec::new();
         for file in files {
             let Some((program, rank)) = ranks::program_of(file) else {
-                jobs.push(Self::One(file.to_path_buf()));
+                jobs.push(Self::One(file.clone()));
                 continue;
             };
             let same = jobs.iter_mut().find_map(|job| match job {
@@ -181,8 +181,8 @@ impl Job {
                 _ => None,
             });
             match same {
-                Some(job) => job.ranks.push((rank, file.to_path_buf())),
-                None => jobs.push(Self::Ranks(RankJob { program, ranks: vec![(rank, file.to_path_buf())] })),
+                Some(job) => job.ranks.push((rank, file.clone())),
+                None => jobs.push(Self::Ranks(RankJob { program, ranks: vec![(rank, file.clone())] })),
             }
         }
         jobs
@@ -221,10 +221,13 @@ pub fn run(options: &DryRunTruthOptions) -> Result<ExitCode> {
         installed.torch.folder.display(),
         begun.elapsed().as_secs_f64()
     );
-    let (lists, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
-        options.files.iter().partition(|file| file.extension().is_some_and(|ending| ending == "jsonl"));
+    let (lists, files): (Vec<PathBuf>, Vec<PathBuf>) = options
+        .files
+        .iter()
+        .cloned()
+        .partition(|file| file.extension().is_some_and(|ending| ending == "jsonl"));
     let mut is_right = true;
-    for list in lists {
+    for list in &lists {
         let share = oom::compare(list, &installed)?;
         println!("{}: {} of {} runs equal", list.display(), share.equal, share.all);
         is_right &= share.is_whole();

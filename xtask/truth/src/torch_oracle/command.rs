@@ -30,10 +30,10 @@ const NO_PYTORCH: u8 = 3;
 /// compare every allocation and free.
 ///
 /// The exit status is 1 if a call differs without a mark, unless the cause is known and comes no more often
-/// than known (xtask/truth/src/torch_oracle/known.txt).
+/// than known (`xtask/truth/src/torch_oracle/known.txt`).
 #[derive(Debug, Args)]
 pub struct TorchOracleOptions {
-    /// A Python with PyTorch 2.11.0 for CUDA; else BLOCKYARD_TORCH_PYTHON, or one that is fetched once
+    /// A Python with PyTorch 2.11.0 for CUDA; else that of `BLOCKYARD_TORCH_PYTHON`, or one that is fetched once
     /// (530 MB).
     #[arg(long, default_value_t = default_python(), hide_default_value = true)]
     python: String,
@@ -56,7 +56,7 @@ pub struct TorchOracleOptions {
     /// how many were made.
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
-    /// Only lines of the table of calls (xtask/truth/src/torch_oracle/calls.txt) that contain this.
+    /// Only lines of the table of calls (`xtask/truth/src/torch_oracle/calls.txt`) that contain this.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// The file for the result, also while the run goes on.
