@@ -119,7 +119,8 @@ fn examine<'a>(
         Ok(run) => {
             let conditions = conditions_of(run);
             let answer = verdict(run, &conditions, on_progress)?;
-            Some((answer, settings::tried(run, &conditions, &options.tried, on_progress)?))
+            let tried = || settings::tried(run, &conditions, &options.tried, on_progress);
+            Some((answer, run.has_requests().then(tried).transpose()?))
         }
         Err(_) => None,
     };
@@ -130,7 +131,7 @@ fn examine<'a>(
         moment: &moment,
         held: &held,
         answer: answers.as_ref().map(|(answer, _)| answer),
-        settings: answers.as_ref().map(|(_, settings)| settings),
+        settings: answers.as_ref().and_then(|(_, settings)| settings.as_ref()),
         certificate: &device.certificate,
     };
     let headline = verdict.headline();
@@ -150,8 +151,8 @@ fn examine<'a>(
     write_settings(
         &mut body,
         place,
-        run.err().map(String::as_str),
-        answers.as_ref().map(|(_, settings)| settings),
+        run.err().map_or(NO_REQUESTS, String::as_str),
+        answers.as_ref().and_then(|(_, settings)| settings.as_ref()),
     );
     write_certificate(&mut body, &device.certificate);
     let run_notes = run.map(Run::notes).unwrap_or_default();
@@ -160,15 +161,17 @@ fn examine<'a>(
     Ok(ExaminedDevice { device, headline, body })
 }
 
-fn write_settings(out: &mut String, place: usize, why_not: Option<&str>, settings: Option<&Settings>) {
+/// Why no setting was tried on a device whose snapshot has no trace.
+const NO_REQUESTS: &str = "the snapshot has no requests";
+
+fn write_settings(out: &mut String, place: usize, why_not: &str, settings: Option<&Settings>) {
     if let Some(settings) = settings {
         settings.write(out, place);
     } else {
-        let why = why_not.unwrap_or_default();
         let _ = writeln!(
             out,
             "<h3>Settings tried</h3>\n<p>None: the requests cannot be replayed. {}</p>",
-            escaped(&sentence(why))
+            escaped(&sentence(why_not))
         );
     }
 }
