@@ -96,21 +96,25 @@ impl DeviceState {
             self.allocated, self.reserved
         );
         let cached = self.reserved.saturating_sub(self.allocated).saturating_sub(self.pending);
+        let pending = if self.pending.is_zero() {
+            String::new()
+        } else {
+            format!(", {} freed but in use by another stream", self.pending)
+        };
         let mut findings = vec![about(
             FindingTopic::Happened,
             format!(
-                "{} of {} are reserved: {} allocated, {} freed but in use by another stream, {cached} cached",
-                counted(self.segments, "segment"),
+                "{} are reserved in {}: {} allocated{pending}, {cached} cached",
                 self.reserved,
-                self.allocated,
-                self.pending
+                counted(self.segments, "segment"),
+                self.allocated
             ),
         )];
         if self.private.0 > 0 {
             let text = format!(
-                "{} of {} are in private pools (of CUDA graphs, or `torch.cuda.MemPool`)",
-                counted(self.private.0, "segment"),
-                self.private.1
+                "{} of them in {} are in private pools, of CUDA graphs or `torch.cuda.MemPool`",
+                self.private.1,
+                counted(self.private.0, "segment")
             );
             findings.push(about(FindingTopic::Happened, text));
         }

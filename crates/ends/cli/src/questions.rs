@@ -133,9 +133,10 @@ fn each_of(
         let answers: anyhow::Result<Vec<(String, QuestionReply)>> = answers;
         match answers {
             Ok(answers) => {
+                let has_several = answers.len() > 1;
                 for (run, answer) in answers {
                     worst = worst.max(answer.status);
-                    write(&mut out, as_json, &name, &run, answer)?;
+                    write(&mut out, as_json, &name, &run, has_several, answer)?;
                 }
             }
             Err(error) => {
@@ -153,12 +154,15 @@ fn write(
     as_json: bool,
     file: &str,
     run: &str,
+    has_several: bool,
     answer: QuestionReply,
 ) -> anyhow::Result<()> {
+    // The name of a run has the device.
+    let named = if has_several { run } else { file };
     if as_json {
         output::line(out, &json_line(&line_of(Some(file), run, answer))?)?;
     } else {
-        output::line(out, &format!("{file}: {}", answer.text.trim_end()))?;
+        output::line(out, &format!("{named}: {}", answer.text.trim_end()))?;
     }
     Ok(())
 }

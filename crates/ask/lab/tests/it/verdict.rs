@@ -208,6 +208,52 @@ fn a_few_repetitions_may_be_layers() {
     assert_eq!(layers(120).kind, VerdictKind::Leak);
 }
 
+fn runs_of(name: &str) -> Vec<Run> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/snapshots");
+    Run::read(name, &std::fs::read(folder.join(name)).unwrap(), &mut on).unwrap()
+}
+
+/// The activations of a network that fails in its first forward pass are those of equal layers, and no leak.
+#[test]
+fn layers_of_a_forward_pass_are_no_leak() {
+    let run = runs_of("deep_forward.pickle.gz").remove(0);
+    let found = verdict(&run, &run.conditions(), &mut on).unwrap();
+    assert_eq!(found.kind, VerdictKind::OutOfMemory, "{}", found.headline);
+    assert!(
+        found.headline.contains("8 equal layers of one forward pass keep 7.05 GiB"),
+        "{}",
+        found.headline
+    );
+    let helps = about(&found, FindingTopic::Helps);
+    assert!(helps.iter().any(|text| text.contains("torch.utils.checkpoint")), "{helps:?}");
+    assert!(!helps.iter().any(|text| text.contains("loss.item()")), "{helps:?}");
+}
+
+/// A snapshot without a trace says who holds the memory and what a release would give back. Other questions need
+/// requests.
+#[test]
+fn a_snapshot_without_a_trace_has_a_verdict_about_its_moment() {
+    let runs = runs_of("state_only.pickle.gz");
+    let found: Vec<Verdict> =
+        runs.iter().map(|run| verdict(run, &run.conditions(), &mut on).unwrap()).collect();
+    assert!(found.iter().all(|found| found.kind == VerdictKind::StateOnly));
+    // The first device has neither segments nor a trace.
+    assert_eq!(runs.iter().map(Run::held_at_end).collect::<Vec<_>>(), [Bytes::mib(30)]);
+    let held = &found[0].held[0];
+    assert_eq!(
+        (held.line.as_str(), held.bytes, held.blocks),
+        ("weights state_only.py:6", Bytes::mib(30), 30)
+    );
+    let helps = about(&found[0], FindingTopic::Helps);
+    assert!(helps[0].contains("would give back 32 MiB") && helps[0].contains("10 MiB of the"), "{helps:?}");
+    for run in &runs {
+        let none = blockyard_lab::leaks(run, &mut on).unwrap_err();
+        assert!(matches!(none, blockyard_lab::LabError::NoTrace), "{none}");
+        assert!(autopsy(run, &run.conditions(), &mut on).is_err());
+        assert!(what_if(run, &[run.conditions()], 0, &mut on).is_err());
+    }
+}
+
 /// The verdict of a run that leaks and has not yet run out of memory names the growth, and for how many more
 /// iterations the memory suffices.
 #[test]

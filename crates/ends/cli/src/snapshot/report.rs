@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use anyhow::bail;
 use blockyard_answers::{DeviceAnswer, MomentAnswer, OutOfMemoryEvent};
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
-use blockyard_pytorch::trace::DeviceRecording;
 use blockyard_record::{Breakdown, Bytes, Event, MemoryState, Recording, StackId, StepOutcome, TraceAction};
 use blockyard_replay::{Certificate, OnProgress, Progress, certify};
 

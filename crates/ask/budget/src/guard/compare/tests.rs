@@ -149,6 +149,9 @@ fn holders() -> impl Strategy<Value = Vec<GuardHolder>> {
     prop::collection::vec(holder, 0..12)
 }
 
+/// The place, the function and the code of a row.
+type Line = (Option<String>, Option<String>, Option<String>);
+
 proptest! {
     #[test]
     fn rows_of_any_two_runs_add_up(
@@ -159,7 +162,6 @@ proptest! {
         let found = compare(&entry, &after);
         prop_assert_eq!(sum(&found), i128::from(new) - i128::from(old));
         prop_assert!(found.rows.last().is_some_and(|row| row.at.is_none()));
-        type Line = (Option<String>, Option<String>, Option<String>);
         let of_row = |row: &GuardRow| (row.at.clone(), row.function.clone(), row.code.clone());
         let listed: Vec<Line> = found.rows.iter().filter(|row| row.at.is_some()).map(of_row).collect();
         let count = |holders: &[GuardHolder], line: &Line| {
