@@ -130,7 +130,7 @@ fn comparison_view(session: Session, comparison: &Comparison) -> AnyView {
     let difference = comparison.first_difference.as_ref().map(|difference| {
         let jump = difference.step.map(|step| {
             let seek = click(move || {
-                session.dispatch(PlayerAction::SeekStep(usize::try_from(step).unwrap_or(usize::MAX)))
+                session.dispatch(PlayerAction::SeekStep(usize::try_from(step).unwrap_or(usize::MAX)));
             });
             button("", "first-difference", "Go to the first difference", "", seek)
         });
