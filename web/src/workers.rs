@@ -103,14 +103,14 @@ impl WorkerModule {
 
 /// Messages that wait until the worker can receive them, each with the objects that are moved to the worker;
 /// `None` when the worker has sent its first message.
-type Waiting = Option<Vec<(JsValue, Array)>>;
+type UnsentMessages = Option<Vec<(JsValue, Array)>>;
 
 /// A worker that was started. If this value is dropped, the worker is ended, and no message of it arrives any
 /// more.
 #[derive(Debug)]
 pub(crate) struct PageWorker {
     worker: Worker,
-    waiting: Rc<RefCell<Waiting>>,
+    waiting: Rc<RefCell<UnsentMessages>>,
     is_ended: Rc<Cell<bool>>,
 }
 

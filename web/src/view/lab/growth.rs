@@ -33,7 +33,7 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
             format!("{many} call sites grow over {} iterations, {found_by}. {COUNTED}", grouped(steps as u64))
         }
     };
-    let growing: Vec<Growing<'_>> = leaks.growing().collect();
+    let growing: Vec<SiteGrowth<'_>> = leaks.growing().collect();
     let rows = growing.iter().map(growth_cells);
     let head = vec!["more", "tensors more", "last by request", "call site"];
     let sheet = Sheet { head: head.clone(), rows: rows.collect() };
@@ -55,9 +55,9 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
 }
 
 /// A call site that grows, with how many more allocations are live at the end.
-type Growing<'a> = (&'a GrowingCallSite, u64);
+type SiteGrowth<'a> = (&'a GrowingCallSite, u64);
 
-fn growth_cells((growth, allocations): &Growing<'_>) -> Vec<Cell> {
+fn growth_cells((growth, allocations): &SiteGrowth<'_>) -> Vec<Cell> {
     vec![
         Cell::Bytes(growth.growth),
         Cell::Count(*allocations),
@@ -68,11 +68,12 @@ fn growth_cells((growth, allocations): &Growing<'_>) -> Vec<Cell> {
 
 /// The call sites by the lines of the program; a line with several call sites has a row with their sum before
 /// them, so that each line has one number.
-fn rows_by_line(growing: &[Growing<'_>]) -> Vec<Vec<Cell>> {
-    let line = |(growth, _): &Growing<'_>| own_line(&growth.site).map(frame_text);
+fn rows_by_line(growing: &[SiteGrowth<'_>]) -> Vec<Vec<Cell>> {
+    let line = |(growth, _): &SiteGrowth<'_>| own_line(&growth.site).map(frame_text);
     let mut rows = Vec::new();
     for (index, growth) in growing.iter().enumerate() {
-        let of_line: Vec<&Growing<'_>> = growing.iter().filter(|other| line(other) == line(growth)).collect();
+        let of_line: Vec<&SiteGrowth<'_>> =
+            growing.iter().filter(|other| line(other) == line(growth)).collect();
         let is_first = growing.iter().position(|other| line(other) == line(growth)) == Some(index);
         match line(growth).filter(|_| of_line.len() > 1) {
             Some(_) if !is_first => {}
