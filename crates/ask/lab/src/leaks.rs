@@ -299,7 +299,7 @@ fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<us
     })
 }
 
-/// Whether enough of the allocations of these requests are freed within these requests ([`MIN_FREED`]).
+/// Whether enough of the allocations of these requests are freed within these requests ([`MIN_FREED_DIVISOR`]).
 fn gives_back(lifetimes: &[Lifetime], from: usize, to: usize) -> bool {
     let within = lifetimes.iter().filter(|lifetime| (from..to).contains(&lifetime.request));
     let (all, freed) = within.fold((0_usize, 0_usize), |(all, freed), lifetime| {

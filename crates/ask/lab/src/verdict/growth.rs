@@ -184,7 +184,7 @@ pub(super) fn leak_headline(line: &LineGrowth) -> String {
 /// A run counts as growing if it grows by at least one in this many of the bytes at its peak.
 const MIN_GROWTH_DIVISOR: u64 = 100;
 
-/// The line that grows most in a run that fits, if the run grows enough ([`MIN_GROWTH`]); `None` otherwise.
+/// The line that grows most in a run that fits, if the run grows enough ([`MIN_GROWTH_DIVISOR`]); `None` otherwise.
 pub(super) fn line_of_a_growing_run<'a>(
     lines: &'a [LineGrowth],
     grows: &Leaks,
