@@ -3,9 +3,9 @@
 //! `cargo xtask fuzz` lets libFuzzer look for bytes that do. Its earlier findings are in `regressions/`, and
 //! `seeds/` has the inputs that libFuzzer starts from; `cargo test` calls the same functions with both.
 //!
-//! A finding is a file in `regressions`. The code that the targets call has no `unsafe` but the allocator's lock,
-//! so no sanitizer is needed and the stable toolchain is enough; `cargo xtask miri` interprets the unit tests of
-//! the allocator with its lock.
+//! A finding is a file in `regressions`. The code that the targets call has no `unsafe` but the allocator's
+//! lock, so no sanitizer is needed and the stable toolchain is enough; `cargo xtask miri` interprets the unit
+//! tests of the allocator with its lock.
 
 #![allow(
     clippy::unwrap_used,

@@ -119,10 +119,14 @@ impl DeviceState {
             findings.push(about(FindingTopic::Happened, text));
         }
         if !cached.is_zero() {
+            let pinned = if self.pinned.is_zero() {
+                String::new()
+            } else {
+                format!("; {} stay, beside live blocks of the same segments", self.pinned)
+            };
             let text = format!(
-                "`torch.cuda.empty_cache()` would give back {}: the segments without a live block; {} of the \
-                 cached bytes stay, beside live blocks of the same segments",
-                self.returnable, self.pinned
+                "`torch.cuda.empty_cache()` would give back {} of the cached bytes{pinned}",
+                self.returnable
             );
             findings.push(about(FindingTopic::Helps, text));
         }
