@@ -32,12 +32,12 @@ fn the_largest_batch_that_fits_is_found_by_running_the_program() -> Result<()> {
         page.wait_gone("[data-testid=batch-running]:not([hidden])")?;
         scroll_and_click(page, "batch-find")?;
         // Of 1500 MiB the CUDA context and libraries leave 751: 37 samples of 20 MiB.
-        wait(
+        wait_long(
             page,
             &id("batch"),
             "The largest --batch-size that fits the NVIDIA H200 is 37: peak 740 MiB reserved; 38 runs out of memory.",
         )?;
-        wait(
+        wait_long(
             page,
             &id("batch"),
             "With --amp the batch of 64 fits the NVIDIA H200 as it is: peak 640 MiB reserved.",

@@ -180,7 +180,7 @@ fn a_program_has_arguments_and_its_link_has_them_too() -> Result<()> {
 fn a_program_that_runs_out_of_memory_opens_at_the_failure_and_the_answers_know_it() -> Result<()> {
     at(Window::default(), |page| {
         set_field(page, "program-capacity", "1 GiB")?;
-        run(
+        run_program(
             page,
             "import torch\nkept = []\nfor _ in range(60):\n    kept.append(torch.empty(24, 1024, 1024, device='cuda', dtype=torch.uint8))\n",
         )?;
@@ -296,14 +296,14 @@ fn a_page_without_python_says_why_and_takes_it_when_it_is_there() -> Result<()> 
     std::fs::write(&absent, "this page was built without Python: npm brought no Pyodide\n")?;
     let page = Page::of(&folder, Window::default(), GpuChoice::None)?;
     page.goto("/#python")?;
-    run(&page, "print(1 + 1)\n")?;
+    run_program(&page, "print(1 + 1)\n")?;
     page.wait_text(&id("program-status"), "This page was built without Python: npm brought no Pyodide.")?;
     std::fs::write(&absent, "building\n")?;
     page.click(&id("run-program"))?;
     page.wait_text(&id("program-status"), "Python is still being built")?;
     copy(&dist.join("python"), &python)?;
     std::fs::remove_file(&absent)?;
-    wait_ended(&page, "Finished")?;
+    wait_long(&page, &id("program-status"), "Finished")?;
     page.wait_text(&id("printed"), "2")?;
     std::fs::remove_dir_all(folder)?;
     Ok(())
