@@ -39,17 +39,17 @@ const LATER: [Budget; 10] = [
         prefixes: &["blockyard-worker", "worker.js"],
         // Reads snapshots of five releases of PyTorch, with intervals by a kept crate (about 2 kB more than
         // by hand).
-        most: 530_000,
+        most: 480_000,
     },
     Budget {
         what: "questions of the lab, after the worker",
         prefixes: &["blockyard-questions"],
         // Replays each setting at both bounds of the limit and at the recorded addresses, and gives the
         // verdict, with GPUs, the latest release, the least device by replays and loops by their period.
-        most: 660_000,
+        most: 635_000,
     },
     // All questions of the lab, too, and figures with the limit of the process and a heading.
-    Budget { what: "reports, for a first report", prefixes: &["blockyard-report"], most: 910_000 },
+    Budget { what: "reports, for a first report", prefixes: &["blockyard-report"], most: 825_000 },
     Budget { what: "WebGPU, for a first run on the GPU", prefixes: &["blockyard-gpu"], most: 100_000 },
     Budget {
         what: "Python, for a first program",
