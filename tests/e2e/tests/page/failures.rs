@@ -43,7 +43,7 @@ fn a_failed_program_runs_again_with_the_setting_that_helps() -> Result<()> {
         page.click(&id("verdict-line-link"))?;
         wait_long(
             page,
-            "program-again",
+            &id("program-again"),
             "With expandable_segments:True the program runs to its end, and reserves at most",
         )?;
         page.check_accessible()?;
@@ -65,7 +65,7 @@ fn a_program_that_fails_later_says_at_which_line_and_fits_a_larger_gpu() -> Resu
         page.click(&id("program-answers"))?;
         wait_long(
             page,
-            "program-again",
+            &id("program-again"),
             "With expandable_segments:True the program runs out of memory, too, at line 9",
         )?;
         choose(page, "again-gpu", "t4")?;
