@@ -147,7 +147,7 @@ fn a_program_that_limits_itself_is_out_of_memory_by_its_limit_and_says_what_it_n
         page.click(&id("again-need"))?;
         wait_long(
             page,
-            "program-need",
+            &id("program-need"),
             "With 1 TiB of memory the program runs to its end, and reserves at most 200 MiB",
         )?;
         page.check_accessible()?;
