@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
 use blockyard_record::{BlockState, Bytes, PoolId, counted};
+use blockyard_rules::size::page_size;
+use blockyard_rules::{AllocatorConfig, known_config};
 
 use crate::live::holding_line;
 use crate::run::stack_texts;
@@ -21,7 +23,8 @@ pub(crate) struct DeviceState {
     pending: Bytes,
     reserved: Bytes,
     segments: usize,
-    /// Bytes of the segments without an active block, which `empty_cache` gives back.
+    /// Cached bytes that `empty_cache` gives back: segments without an active block, and whole pages of cached
+    /// blocks in expandable segments.
     returnable: Bytes,
     /// The segments of private pools, and their bytes. `empty_cache` gives back those of pools alone that nothing
     /// uses any more.
@@ -43,6 +46,8 @@ impl DeviceState {
                 && device.segments.iter().any(|segment| segment.is_expandable),
             ..Self::default()
         };
+        let release = file.release();
+        let config = AllocatorConfig::parse(&known_config(conf, release).0, release).unwrap_or_default();
         let mut lines: BTreeMap<String, (Bytes, u64)> = BTreeMap::new();
         for segment in &device.segments {
             state.reserved = state.reserved.saturating_add(segment.size);
@@ -51,8 +56,12 @@ impl DeviceState {
                 state.private =
                     (state.private.0.saturating_add(1), state.private.1.saturating_add(segment.size));
             }
-            let mut active = Bytes::ZERO;
+            // A segment begins with a page.
+            let page = page_size(segment.pool, &config);
+            let (mut active, mut pages, mut end) = (Bytes::ZERO, Bytes::ZERO, 0_u64);
             for block in &segment.blocks {
+                let begin = end;
+                end = end.saturating_add(block.size.get());
                 match block.state {
                     BlockState::Allocated => {
                         state.allocated = state.allocated.saturating_add(block.size);
@@ -64,15 +73,27 @@ impl DeviceState {
                         *blocks = blocks.saturating_add(1);
                     }
                     BlockState::PendingFree => state.pending = state.pending.saturating_add(block.size),
-                    BlockState::Inactive | BlockState::Unmapped => continue,
+                    BlockState::Inactive => {
+                        pages = pages.saturating_add(whole_pages(begin, end, page));
+                        continue;
+                    }
+                    BlockState::Unmapped => continue,
                 }
                 active = active.saturating_add(block.size);
             }
             let cached = segment.size.saturating_sub(active);
+            let given = if is_private {
+                Bytes::ZERO
+            } else if segment.is_expandable {
+                pages
+            } else if active.is_zero() {
+                cached
+            } else {
+                Bytes::ZERO
+            };
+            state.returnable = state.returnable.saturating_add(given);
             if !active.is_zero() {
-                state.pinned = state.pinned.saturating_add(cached);
-            } else if !is_private {
-                state.returnable = state.returnable.saturating_add(segment.size);
+                state.pinned = state.pinned.saturating_add(cached.saturating_sub(given));
             }
         }
         let held = lines.into_iter().map(|(line, (bytes, blocks))| HoldingLine {
@@ -154,6 +175,27 @@ impl DeviceState {
     }
 }
 
+/// The bytes of the pages that lie whole between two places of a segment.
+fn whole_pages(begin: u64, end: u64, page: Bytes) -> Bytes {
+    let page = page.get().max(1);
+    let (first, last) = (begin.div_ceil(page), end.checked_div(page).unwrap_or_default());
+    Bytes::new(last.saturating_sub(first).saturating_mul(page))
+}
+
 fn about(topic: FindingTopic, text: String) -> Finding {
     Finding::about(topic, text, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_pages_between_two_places_count() {
+        let page = Bytes::mib(20);
+        let mib = |mib: u64| Bytes::mib(mib).get();
+        assert_eq!(whole_pages(mib(8), mib(40), page), page);
+        assert_eq!(whole_pages(mib(20), mib(60), page), Bytes::mib(40));
+        assert_eq!(whole_pages(mib(21), mib(39), page), Bytes::ZERO);
+    }
 }
