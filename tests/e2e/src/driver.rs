@@ -109,10 +109,28 @@ struct Process {
     port: u16,
 }
 
+/// Starts of a driver, of which each may meet a port that is taken.
+///
+/// `--port=0` lets chromedriver choose a port in one family of addresses; where another process has that port in
+/// the other family, chromedriver ends.
+const STARTS: u32 = 5;
+
 impl Process {
     /// The browser gets its environment from the driver: `fonts` are the settings of fontconfig in the place
     /// of the system's.
     fn start(browser: Browser, fonts: Option<&Path>) -> Result<Self> {
+        let mut words = String::new();
+        for _ in 0..STARTS {
+            match Self::start_once(browser, fonts)? {
+                Ok(process) => return Ok(process),
+                Err(last) => words = last,
+            }
+        }
+        bail!("{} ended {STARTS} times before it named its port: {words}", browser.driver())
+    }
+
+    /// A driver that named its port, or the words of one that ended before.
+    fn start_once(browser: Browser, fonts: Option<&Path>) -> Result<Result<Self, String>> {
         let program = browser.program();
         let mut child = Command::new(&program)
             .arg("--port=0")
@@ -123,18 +141,17 @@ impl Process {
             .spawn()
             .with_context(|| format!("cannot start {}; `cargo xtask test` installs it", program.display()))?;
         let mut stdout = BufReader::new(child.stdout.take().context("the driver has no output")?);
-        let mut line = String::new();
-        loop {
-            line.clear();
-            if stdout.read_line(&mut line)? == 0 {
-                let _ = child.kill();
-                let _ = child.wait();
-                bail!("{} ended before it named its port", browser.driver());
-            }
+        let (mut words, mut line) = (String::new(), String::new());
+        while stdout.read_line(&mut line)? > 0 {
             if let Some(port) = port_named(&line) {
-                return Ok(Self { child, _stdout: stdout, port });
+                return Ok(Ok(Self { child, _stdout: stdout, port }));
             }
+            words.push_str(&line);
+            line.clear();
         }
+        let _ = child.kill();
+        let _ = child.wait();
+        Ok(Err(words))
     }
 }
 
