@@ -11,11 +11,12 @@ use blockyard_record::{MemoryAtFailure, OnDone, OomCause};
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
+use crate::forecast::{Forecaster, forecast_end};
 use crate::limited_run::FixedConditions;
 use crate::outcome::{outcome, outcome_before};
 use crate::{
-    Conditions, FailedAllocation, HoldingLine, LabError, Limit, LimitKind, LimitSource, LimitedRun,
-    PinnedSegment, Run,
+    Conditions, FailedAllocation, HoldingLine, LabError, Leaks, Limit, LimitKind, LimitSource, LimitedRun,
+    PinnedSegment, Run, leaks,
 };
 
 pub use changed::try_change;
@@ -66,6 +67,23 @@ pub fn autopsy(
     conditions: &Conditions,
     on_progress: OnProgress,
 ) -> Result<Option<Autopsy>, LabError> {
+    Ok(failure_and_growth(run, conditions, on_progress)?.map(|(found, _)| found))
+}
+
+/// What grew before a failure.
+pub(crate) struct GrowthToFailure {
+    pub(crate) leaks: Leaks,
+    /// Whether the iterations before the failure are equal but for what grows, and lead to this failure when
+    /// they are replayed forward.
+    pub(crate) is_explained: bool,
+}
+
+/// [`autopsy()`] with what grew before the failure.
+pub(crate) fn failure_and_growth(
+    run: &Run,
+    conditions: &Conditions,
+    on_progress: OnProgress,
+) -> Result<Option<(Autopsy, GrowthToFailure)>, LabError> {
     let mut on_done =
         |_: usize| on_progress(Progress { phase: "looking for the cause".to_owned(), done: 0, total: 0 });
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
@@ -78,7 +96,8 @@ pub fn autopsy(
     let limit = limited.limit().unwrap_or(met);
     let examined = Examination { limited: &limited, run, conditions, limit: met, failure: &failure };
     let (cause, others) = cause::cause(&examined, &mut on_done)?;
-    let (changes, in_vain) = changes::changes(&examined, on_progress)?;
+    let (mut changes, in_vain) = changes::changes(&examined, on_progress)?;
+    let growth = forecast_changes(run, conditions, failure.index, &mut changes, on_progress)?;
     let mut notes = run.notes().to_vec();
     // The notes of the run say already which limit its file implies.
     if !limit.is_inferred() {
@@ -93,7 +112,7 @@ pub fn autopsy(
     }
     let sentence = cause::sentence(cause, &examined);
     notes.extend(others.iter().map(|other| other.sentence(&met)));
-    Ok(Some(Autopsy {
+    let found = Autopsy {
         failed: failure.request.clone(),
         conditions: conditions.clone(),
         limit,
@@ -105,7 +124,38 @@ pub fn autopsy(
         changes,
         unhelpful_changes: in_vain,
         notes,
-    }))
+    };
+    Ok(Some((found, growth)))
+}
+
+/// Says of each change what becomes of the run if its iterations go on, where they explain the failure.
+fn forecast_changes(
+    run: &Run,
+    conditions: &Conditions,
+    failed: usize,
+    changes: &mut [Change],
+    on_progress: OnProgress,
+) -> Result<GrowthToFailure, LabError> {
+    let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
+    // The run under these conditions, as far as it gets, even if the program goes on after the failure.
+    let under = run.under(conditions);
+    let cut = match under.continues_after_oom() {
+        true => under.until(failed.saturating_add(1)),
+        false => under.until_oom(&mut on_done)?,
+    };
+    let leaks = leaks(&cut, &mut |progress| on_done(usize::try_from(progress.done).unwrap_or_default()))?;
+    let forecaster = Forecaster::to_failure(&cut, conditions, &leaks, &mut on_done)?;
+    if let Some(forecaster) = &forecaster {
+        for change in changes {
+            let Some(conditions) = change.kind.conditions(&cut, conditions) else { continue };
+            change.forecast = forecaster.forecast(&conditions, &mut on_done)?;
+            if let Some(end) = change.forecast.as_ref().and_then(forecast_end) {
+                change.sentence.push_str(", ");
+                change.sentence.push_str(&end);
+            }
+        }
+    }
+    Ok(GrowthToFailure { leaks, is_explained: forecaster.is_some() })
 }
 
 /// The failure and the run, which all parts of an autopsy use.

@@ -56,6 +56,7 @@ mod conditions;
 mod diff;
 mod difference;
 mod error;
+mod forecast;
 mod from_snapshot;
 mod implied_limit;
 mod leaks;
@@ -74,9 +75,9 @@ mod what_if;
 
 // Parts of answers that are the JSON of `blockyard-answers`.
 pub use blockyard_answers::{
-    Alignment, AllocatorRow, FailedAllocation, FindingTopic, FirstDifference, FirstOom, GrowingCallSite,
-    IterationSource, LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName, PeakChange,
-    PeakDiff, PinnedSegment, PinningBlock, VerdictKind,
+    Alignment, AllocatorRow, FailedAllocation, FindingTopic, FirstDifference, FirstOom, Forecast,
+    GrowingCallSite, IterationSource, LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName,
+    PeakChange, PeakDiff, PinnedSegment, PinningBlock, VerdictKind,
 };
 pub use blockyard_gpus::{context_and_libraries, non_pytorch_measured_text, pytorch_memory};
 

@@ -316,6 +316,11 @@ impl Run {
         run
     }
 
+    /// The same run with requests that go on where its own end. It ends at the first request that fails.
+    pub(crate) fn continued(&self, requests: Vec<Request>) -> Self {
+        Self { continues_after_oom: false, ends_at_failure: false, ..self.with_requests(requests) }
+    }
+
     /// Whether the program continues after a request that fails. Otherwise the run ends at the failure.
     #[must_use]
     pub fn continues_after_oom(&self) -> bool {
@@ -361,10 +366,13 @@ impl Run {
         for fixed in self.fixed_conditions(&self.conditions()) {
             done = outcome(self, &fixed, 0, on_done)?.requests.max(done);
         }
-        // On 32 bits, a count for the progress alone.
-        let done = usize::try_from(done).unwrap_or(usize::MAX);
+        Ok(self.until(usize::try_from(done).unwrap_or(usize::MAX)))
+    }
+
+    /// The run of the first `done` requests, of which the last runs out of memory.
+    pub(crate) fn until(&self, done: usize) -> Cow<'_, Self> {
         if done >= self.requests().len() {
-            return Ok(Cow::Borrowed(self));
+            return Cow::Borrowed(self);
         }
         let mut run = self.clone();
         run.workload = self.workload.with_requests(self.requests().iter().take(done).copied().collect());
@@ -374,7 +382,7 @@ impl Run {
         run.resets.retain(|reset| *reset < done);
         run.stack_of.truncate(done);
         run.notes.push(format!("the run ends with out of memory after request {done}"));
-        Ok(Cow::Owned(run))
+        Cow::Owned(run)
     }
 
     /// A device of this size that gives the recorded addresses as long as the replay asks for the recorded

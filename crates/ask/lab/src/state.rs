@@ -171,6 +171,7 @@ impl DeviceState {
             autopsy: None,
             held: self.held.clone(),
             moment: 0,
+            forecast: None,
         }
     }
 }

@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 
 use self::fit::verdict_of_fit;
 use self::growth::{
-    FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, by_line, growth_findings, kept_by_layers, leak_headline,
-    repeated_growth,
+    BOUND_WHAT_GROWS, FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, LineGrowth, by_line, growth_findings,
+    is_much_growth, kept_by_layers, leak_headline, repeated_growth,
 };
 use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{fitting_setting, setting_findings};
-use crate::autopsy::passes_changed;
+use crate::autopsy::{GrowthToFailure, failure_and_growth, passes_changed};
 use crate::lifetimes::lifetimes;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, FindingTopic, HoldingLine, IterationSource, LabError, Leaks,
-    LimitedRun, MomentName, Run, VerdictKind, autopsy, leaks,
+    Autopsy, Change, ChangeKind, Conditions, FindingTopic, Forecast, HoldingLine, IterationSource, LabError,
+    Leaks, LimitedRun, MomentName, Run, VerdictKind,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -50,6 +50,9 @@ pub struct Verdict {
     pub held: Vec<HoldingLine>,
     /// The number of requests before the moment of `held`.
     pub moment: u64,
+    /// What becomes of a run that grows and has not failed, if its iterations go on; `None` for other runs and
+    /// where the iterations are not equal.
+    pub forecast: Option<Forecast>,
 }
 
 /// A sentence of a verdict.
@@ -84,8 +87,7 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
     if let Some(state) = run.state() {
         return Ok(state.verdict());
     }
-    let found = autopsy(run, conditions, on_progress)?;
-    match found {
+    match failure_and_growth(run, conditions, on_progress)? {
         Some(found) => verdict_of_failure(run, conditions, found, on_progress),
         None => verdict_of_fit(run, conditions, on_progress),
     }
@@ -94,20 +96,20 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
 fn verdict_of_failure(
     run: &Run,
     conditions: &Conditions,
-    found: Autopsy,
+    found: (Autopsy, GrowthToFailure),
     on_progress: OnProgress,
 ) -> Result<Verdict, LabError> {
+    let (found, GrowthToFailure { leaks: grows, is_explained }) = found;
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    // The run under these conditions, as far as it gets.
-    let under = limited.run().under(conditions);
-    let cut = under.until_oom(&mut on_done)?;
-    let grows = leaks(&cut, on_progress)?;
     let lines = by_line(&grows);
     let moments = Moments::of(run);
     let freed = without_earlier_iterations(limited.run(), conditions, &found, &grows, on_progress)?;
-    let is_leak = freed.as_ref().is_some_and(|change| change.is_proved);
+    // Where the iterations before the failure are equal but for what grows, and lead to this failure, growth is
+    // its cause, whatever the memory looks like when the request fails.
+    let is_growth = is_explained && is_much_growth(&lines, found.memory.allocated);
+    let is_leak = is_growth || freed.as_ref().is_some_and(|change| change.is_proved);
     let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
     let headline = if let Some(line) = lines.first().filter(|_| is_leak) {
         leak_headline(line)
@@ -132,7 +134,7 @@ fn verdict_of_failure(
         findings.push(Finding::about(about, &change.sentence, Some(found.failed.request)));
     }
     if is_leak {
-        findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
+        findings.push(Finding::about(FindingTopic::Helps, growth_advice(&lines), None));
     } else if grows.are_layers && !lines.is_empty() {
         findings.push(Finding::about(FindingTopic::Helps, KEEP_LESS_FOR_BACKWARD, None));
     }
@@ -142,7 +144,11 @@ fn verdict_of_failure(
         |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
     let less = found.changes.iter().chain(&found.unhelpful_changes).filter(is_about_less);
     findings.extend(less.map(|change| {
-        let until = if is_leak { ", until what the iterations keep fills that too" } else { "" };
+        let until = if is_leak && change.forecast.is_none() {
+            ", until what the iterations keep fills that too"
+        } else {
+            ""
+        };
         Finding::about(FindingTopic::Shortfall, format!("{}{until}", change.sentence), None)
     }));
     if found.limit.is_inferred() && found.limit.is_fraction() {
@@ -162,7 +168,17 @@ fn verdict_of_failure(
             finding.moments = moments.at(MomentName::Failure, moment).into_iter().collect();
         }
     }
-    Ok(Verdict { kind, headline, findings, setting, autopsy: Some(Box::new(found)), held, moment })
+    let autopsy = Some(Box::new(found));
+    Ok(Verdict { kind, headline, findings, setting, autopsy, held, moment, forecast: None })
+}
+
+/// The advice about the line that grows most.
+fn growth_advice(lines: &[LineGrowth]) -> &'static str {
+    if lines.first().is_some_and(LineGrowth::has_larger_tensors) {
+        BOUND_WHAT_GROWS
+    } else {
+        FREE_WHAT_IS_KEPT
+    }
 }
 
 /// A memory fraction refuses what the GPU could give: the reader looks for the call that sets the fraction.

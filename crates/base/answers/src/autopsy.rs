@@ -5,7 +5,7 @@ use blockyard_record::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::Limit;
+use crate::{Forecast, Limit};
 
 /// Why a run went out of memory, and which changes let the request pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,6 +139,9 @@ pub struct ChangeAnswer {
     pub depends_on_limit: bool,
     /// The change and its result, in a sentence.
     pub sentence: String,
+    /// What becomes of the run with the change if its iterations go on; null where the iterations before the
+    /// failure do not explain it, and for changes of the requests.
+    pub forecast: Option<Forecast>,
 }
 
 /// What a change is about.

@@ -99,6 +99,6 @@ pub use snapshot::{
     SnapshotLine, StackFrame,
 };
 pub use verdict::{
-    FindingAnswer, FindingTopic, HoldingLineAnswer, MomentName, VerdictAnswer, VerdictKind,
+    FindingAnswer, FindingTopic, Forecast, HoldingLineAnswer, MomentName, VerdictAnswer, VerdictKind,
     VerdictMomentAnswer,
 };

@@ -25,6 +25,9 @@ pub struct VerdictAnswer {
     pub moment: u64,
     /// Settings that help, or null.
     pub setting: Option<String>,
+    /// What becomes of a run that grows and has not failed, if its iterations go on; null for other runs, and
+    /// where the last whole iterations are not equal.
+    pub forecast: Option<Forecast>,
 }
 
 /// A verdict in a word.
@@ -36,7 +39,8 @@ pub enum VerdictKind {
     Fits,
     /// No request failed, and each iteration holds more than the one before.
     Grows,
-    /// A request failed, and passes without what earlier iterations kept.
+    /// A request failed because iterations held more and more: it passes without what earlier iterations kept,
+    /// or the iterations before it are equal but for their growth, and lead to this failure.
     Leak,
     /// A request failed.
     OutOfMemory,
@@ -188,4 +192,33 @@ pub struct HoldingLineAnswer {
     pub last_request: u64,
     /// The first and the last block of the line.
     pub moments: Vec<VerdictMomentAnswer>,
+}
+
+/// What becomes of a run if its iterations go on as the last whole ones did: these are replayed again and
+/// again, with what each of them keeps and with the steps by which their sizes grow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Forecast {
+    /// The memory after one iteration is the memory after an earlier one, so that no later iteration fails.
+    Finishes,
+    /// An iteration runs out of memory.
+    Fails {
+        /// The iteration that fails at the lower bound of the limit, counted from 1.
+        iteration: u64,
+        /// The iteration that fails at the upper bound of the limit; null where none fails there. Equal to
+        /// `iteration` where the limit is known exactly.
+        at_upper_bound: Option<u64>,
+        /// The bytes that the failing request asks for; null in an estimate.
+        size: Option<Bytes>,
+        /// The line of the program that asks for them; null where no stack was recorded.
+        line: Option<String>,
+        /// Whether growth was continued in a straight line from the last iteration that was replayed.
+        is_estimate: bool,
+    },
+    /// No iteration up to this one fails, and the memory does not repeat: what comes later is not known.
+    Passes {
+        /// The last iteration that was replayed, counted from 1.
+        iteration: u64,
+    },
 }

@@ -24,12 +24,8 @@ impl<'a> ChangedRun<'a> {
     pub(super) fn of(run: &'a Run, conditions: &Conditions, kind: &ChangeKind, request: usize) -> Self {
         let same = conditions.clone();
         match kind {
-            ChangeKind::Setting(conf) => {
-                Self { run: Cow::Borrowed(run), conditions: conditions.and_conf(conf), request }
-            }
-            ChangeKind::Limit(limit) => {
-                let capacity = Some(conditions.capacity_of(run).max(*limit));
-                let conditions = Conditions { capacity, ..conditions.and_limit(*limit) };
+            ChangeKind::Setting(_) | ChangeKind::Limit(_) => {
+                let conditions = kind.conditions(run, conditions).unwrap_or(same);
                 Self { run: Cow::Borrowed(run), conditions, request }
             }
             ChangeKind::FreeTensors { requests, .. } => {
@@ -52,6 +48,20 @@ impl<'a> ChangedRun<'a> {
                 let run = Cow::Owned(run.with_requests(requests));
                 Self { run, conditions: same, request: request.saturating_add(1) }
             }
+        }
+    }
+}
+
+impl ChangeKind {
+    /// The conditions that this change makes of others; `None` for a change of the requests.
+    pub(crate) fn conditions(&self, run: &Run, conditions: &Conditions) -> Option<Conditions> {
+        match self {
+            Self::Setting(conf) => Some(conditions.and_conf(conf)),
+            Self::Limit(limit) => {
+                let capacity = Some(conditions.capacity_of(run).max(*limit));
+                Some(Conditions { capacity, ..conditions.and_limit(*limit) })
+            }
+            Self::FreeTensors { .. } | Self::DefaultPool | Self::OneStream | Self::Synchronize => None,
         }
     }
 }

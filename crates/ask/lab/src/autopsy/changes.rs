@@ -11,7 +11,7 @@ use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
 use super::{Examination, Passes, passes, pins};
 use crate::setting_search::plain_candidates;
-use crate::{Conditions, LabError, Limit, Run, request_number};
+use crate::{Conditions, Forecast, LabError, Limit, Run, request_number};
 
 /// A change that might let the failed request pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct Change {
     pub depends_on_limit: bool,
     /// What to do, in a sentence.
     pub sentence: String,
+    /// What becomes of the run with the change if its iterations go on, for a setting or a limit with which the
+    /// request passes; `None` where the iterations before the failure do not explain it.
+    pub forecast: Option<Forecast>,
 }
 
 /// How a run is changed before it is replayed.
@@ -52,7 +55,8 @@ pub enum ChangeKind {
 
 impl Change {
     pub(crate) fn of(kind: ChangeKind, found: Passes, sentence: String) -> Self {
-        Self { kind, is_proved: found.always(), depends_on_limit: found.depends_on_limit(), sentence }
+        let (is_proved, depends_on_limit) = (found.always(), found.depends_on_limit());
+        Self { kind, is_proved, depends_on_limit, sentence, forecast: None }
     }
 }
 
@@ -274,5 +278,6 @@ fn limit(examined: &Examination<'_>, on_done: OnDone) -> Result<Change, LabError
     } else {
         format!("with {high} that may be reserved the request fails too")
     };
-    Ok(Change { kind: ChangeKind::Limit(high), is_proved: proved, depends_on_limit: false, sentence })
+    let kind = ChangeKind::Limit(high);
+    Ok(Change { kind, is_proved: proved, depends_on_limit: false, sentence, forecast: None })
 }

@@ -4,17 +4,19 @@ use blockyard_record::{Bytes, counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::growth::{
-    FREE_WHAT_IS_KEPT, LineGrowth, by_line, growth_findings, growth_headline, iterations_left,
+    LineGrowth, by_line, forecast_finding, growth_findings, growth_headline, iterations_left,
     line_of_a_growing_run,
 };
 use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
 use super::moments::Moments;
 use super::settings::{setting_comparison, under_plain_settings};
-use super::{Finding, FindingTopic, MomentName, Verdict, VerdictKind};
+use super::{Finding, FindingTopic, MomentName, Verdict, VerdictKind, growth_advice};
+use crate::forecast::{Forecaster, forecast_end};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
 use crate::{
-    Conditions, HoldingLine, LabError, Leaks, LimitedRun, Outcome, Row, RowError, Run, leaks, recommended_row,
+    Conditions, Forecast, HoldingLine, LabError, Leaks, LimitedRun, Outcome, Row, RowError, Run, leaks,
+    recommended_row,
 };
 
 /// The verdict about a run without a failure, or about a run that cannot be replayed.
@@ -33,8 +35,19 @@ pub(super) fn verdict_of_fit(
     let grows = leaks(run, on_progress)?;
     let lines = by_line(&grows);
     let moments = Moments::of(run);
+    let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
+    let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     let growing = line_of_a_growing_run(&lines, &grows, outcome.peak_allocated);
-    let fit = FittingRun { run, conditions, own: &own, outcome, lines: &lines, growing };
+    let forecaster = growing.and_then(|_| Forecaster::of(limited.run(), &grows));
+    let forecast = match &forecaster {
+        Some(forecaster) => forecaster.forecast(conditions, &mut on_done)?,
+        None => None,
+    };
+    // Growth that has ended before the last iterations is no growth.
+    let growing = growing.filter(|_| forecast != Some(Forecast::Finishes));
+    let forecaster = forecaster.as_ref();
+    let fit =
+        FittingRun { run, conditions, own: &own, outcome, lines: &lines, growing, forecaster, forecast };
     let mut findings = fit.findings(&grows, &moments);
     let setting = fit.add_comparisons(&mut findings, on_progress)?;
     findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
@@ -47,7 +60,8 @@ pub(super) fn verdict_of_fit(
         first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
     }
     let kind = if growing.is_some() { VerdictKind::Grows } else { VerdictKind::Fits };
-    Ok(Verdict { kind, headline: fit.headline(), findings, setting, autopsy: None, held, moment })
+    let (headline, forecast) = (fit.headline(), fit.forecast);
+    Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment, forecast })
 }
 
 fn verdict_without_replay(error: &RowError) -> Verdict {
@@ -60,6 +74,7 @@ fn verdict_without_replay(error: &RowError) -> Verdict {
         autopsy: None,
         held: Vec::new(),
         moment: 0,
+        forecast: None,
     }
 }
 
@@ -75,6 +90,10 @@ struct FittingRun<'a> {
     lines: &'a [LineGrowth],
     /// The first of `lines`, if the growth is so large that the verdict is about it.
     growing: Option<&'a LineGrowth>,
+    /// The iterations of a growing run, if they can be replayed forward.
+    forecaster: Option<&'a Forecaster<'a>>,
+    /// What becomes of a growing run under its conditions.
+    forecast: Option<Forecast>,
 }
 
 impl FittingRun<'_> {
@@ -97,7 +116,10 @@ impl FittingRun<'_> {
         let allocated = self.outcome.peak_allocated;
         let reserved = self.own_reserved().unwrap_or(self.outcome.peak_reserved);
         match self.growing {
-            Some(line) => growth_headline(line, allocated),
+            Some(line) => {
+                let forecast = self.forecast.as_ref().filter(|_| self.is_device_known());
+                growth_headline(line, allocated, forecast)
+            }
             None if self.is_device_known() => {
                 format!("it fits: at most {allocated} are allocated, and {reserved} reserved")
             }
@@ -128,8 +150,9 @@ impl FittingRun<'_> {
         findings.extend(growth_findings(moments, lines, grows, &[]));
         if self.growing.is_some() {
             let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.low);
-            findings.extend(iterations_left(lines, most, reserved));
-            findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
+            let known = self.forecast.as_ref().and_then(|forecast| forecast_finding(forecast, most));
+            findings.extend(known.or_else(|| iterations_left(lines, most, reserved)));
+            findings.push(Finding::about(FindingTopic::Helps, growth_advice(lines), None));
         }
         // A note says that an assumed capacity is assumed.
         if self.is_device_known() {
@@ -162,7 +185,16 @@ impl FittingRun<'_> {
         let is_asked = |row: &Row| row.conditions.conf.contains("expandable_segments:True");
         let asked = rows.iter().position(is_asked).filter(|place| Some(*place) != best);
         for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
-            findings.extend(setting_comparison(&row.conditions.conf, row, outcome));
+            let mut finding = setting_comparison(&row.conditions.conf, row, outcome);
+            if let (Some(forecaster), Some(finding)) = (self.forecaster, &mut finding) {
+                let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
+                let then = forecaster.forecast(&conditions.and_conf(&row.conditions.conf), &mut on_done)?;
+                if let Some(end) = then.as_ref().and_then(forecast_end) {
+                    finding.text.push_str(", ");
+                    finding.text.push_str(&end);
+                }
+            }
+            findings.extend(finding);
         }
         let best = best.and_then(|best| rows.get(best));
         let continues = self.growing.is_some() || run.recorded_oom().is_some();

@@ -3,8 +3,9 @@
 use blockyard_record::{Bytes, counted, frame_text, grouped, own_line};
 
 use super::{Finding, FindingTopic, Moments};
+use crate::forecast::failing_iteration;
 use crate::sites::{called_at, caller};
-use crate::{Autopsy, HoldingLine, IterationSource, Leaks};
+use crate::{Autopsy, Forecast, HoldingLine, IterationSource, Leaks};
 
 /// The sentences about one line of the program that grows.
 pub(super) struct LineGrowth {
@@ -34,10 +35,11 @@ impl LineGrowth {
         } else {
             format!(" in {}", counted(self.allocations, "tensor"))
         };
-        let kept = format!("{}{tensors} kept from {what}s after the first two", self.bytes);
+        let how = if self.allocations == 0 { "added in" } else { "kept from" };
+        let kept = format!("{}{tensors} {how} {what}s after the first two", self.bytes);
         match held.and_then(|held| Some((held, held.checked_sub(self.bytes)?))) {
             Some((held, rest)) if rest.is_zero() => {
-                format!("holds {held} at the failure, all of it kept from {what}s after the first two")
+                format!("holds {held} at the failure, all of it {how} {what}s after the first two")
             }
             Some((held, rest)) => format!("holds {held} at the failure: {kept}, and {rest} that do not grow"),
             None => format!("holds more and more: {kept}"),
@@ -51,6 +53,11 @@ impl LineGrowth {
         searched.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count() as u64
     }
 
+    /// Whether the line holds more because its tensors become larger, and not because it keeps more of them.
+    pub(super) fn has_larger_tensors(&self) -> bool {
+        self.allocations == 0
+    }
+
     /// ``each of 136 iterations kept 3 tensors (4 MiB)``.
     fn kept(&self) -> String {
         let iterations = self.rising_iterations();
@@ -62,7 +69,12 @@ impl LineGrowth {
                 let (iterations, tensors) = (counted(iterations, "iteration"), counted(tensors, "tensor"));
                 format!("each of {iterations} kept {tensors} ({})", Bytes::new(bytes))
             }
-            _ if self.allocations == 0 => format!("{} kept {}", counted(iterations, "iteration"), self.bytes),
+            (None, Some(bytes)) if self.allocations == 0 => {
+                format!("each of {} added {}", counted(iterations, "iteration"), Bytes::new(bytes))
+            }
+            _ if self.allocations == 0 => {
+                format!("{} added {}", counted(iterations, "iteration"), self.bytes)
+            }
             _ => format!(
                 "{} kept {}, {} together",
                 counted(iterations, "iteration"),
@@ -178,7 +190,14 @@ pub(super) fn kept_by_layers(lines: &[LineGrowth], grows: &Leaks, failed_at: &Au
 }
 
 pub(super) fn leak_headline(line: &LineGrowth) -> String {
-    format!("out of memory by a leak at {}: {}", line.text(), line.kept())
+    let how = if line.has_larger_tensors() { "growth" } else { "a leak" };
+    format!("out of memory by {how} at {}: {}", line.text(), line.kept())
+}
+
+/// Whether so much growth is a cause at a peak of so many allocated bytes ([`MIN_GROWTH_DIVISOR`]).
+pub(super) fn is_much_growth(lines: &[LineGrowth], peak: Bytes) -> bool {
+    let all: Bytes = lines.iter().map(|line| line.bytes).sum();
+    !lines.is_empty() && all.get().saturating_mul(MIN_GROWTH_DIVISOR) >= peak.get()
 }
 
 /// A run counts as growing if it grows by at least one in this many of the bytes at its peak.
@@ -190,17 +209,30 @@ pub(super) fn line_of_a_growing_run<'a>(
     grows: &Leaks,
     peak: Bytes,
 ) -> Option<&'a LineGrowth> {
-    let all: Bytes = lines.iter().map(|line| line.bytes).sum();
-    let is_much = all.get().saturating_mul(MIN_GROWTH_DIVISOR) >= peak.get();
-    lines.first().filter(|_| grows.has_known_iterations && is_much)
+    lines.first().filter(|_| grows.has_known_iterations && is_much_growth(lines, peak))
 }
 
-pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes) -> String {
-    format!(
-        "it fits so far, and grows at {}: {}; at most {allocated} are allocated",
-        line.text(),
-        line.kept()
-    )
+/// `forecast` is known only where the device is.
+pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes, forecast: Option<&Forecast>) -> String {
+    let end = match forecast.and_then(failing_iteration) {
+        Some(iteration) => format!("{iteration} runs out of memory"),
+        None => format!("at most {allocated} are allocated"),
+    };
+    format!("it fits so far, and grows at {}: {}; {end}", line.text(), line.kept())
+}
+
+/// The sentence about the iteration that will fail if the iterations go on; `None` if none is known to fail.
+pub(super) fn forecast_finding(forecast: &Forecast, limit: Bytes) -> Option<Finding> {
+    let Forecast::Fails { size, line, .. } = forecast else { return None };
+    let asked = size.map_or_else(String::new, |size| {
+        let line = line.as_ref().map_or_else(String::new, |line| format!(" by `{line}`"));
+        format!(", when {size} are asked for{line}")
+    });
+    let text = format!(
+        "if the iterations go on as the last ones did, {} runs out of the {limit} that may be reserved{asked}",
+        failing_iteration(forecast)?
+    );
+    Some(Finding::about(FindingTopic::Grows, text, None))
 }
 
 /// The sentence that says after how many more iterations the growing lines will have taken all bytes below a
@@ -226,3 +258,7 @@ pub(super) const KEEP_LESS_FOR_BACKWARD: &str = "the layers keep activations for
 /// The advice for a program whose iterations keep tensors.
 pub(super) const FREE_WHAT_IS_KEPT: &str = "look at what the growing lines store from iteration to iteration: a list or a sum of losses keeps the \
      tensors of each iteration's backward pass, and `loss.item()` or `loss.detach()` keeps the number alone (advice, which no replay can test)";
+
+/// The advice for a program whose tensors become larger from iteration to iteration.
+pub(super) const BOUND_WHAT_GROWS: &str = "look at what the growing lines make larger from iteration to iteration, such as a cache of keys and values or a \
+     `torch.cat` of all earlier results: bound its length, or keep the older part in host memory (advice, which no replay can test)";

@@ -4,9 +4,11 @@ use blockyard_record::{counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::{Finding, FindingTopic};
+use crate::forecast::forecast_end;
 use crate::setting_search::replay_all;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, LabError, LimitedRun, Outcome, Row, Run, plain_candidates,
+    Autopsy, Change, ChangeKind, Conditions, Forecast, LabError, LimitedRun, Outcome, Row, Run,
+    plain_candidates,
 };
 
 /// The run under each of the plain settings.
@@ -22,9 +24,9 @@ pub(super) fn under_plain_settings(
     replay_all(&limited, &confs, &mut |step| tell(step.done, step.total))
 }
 
-/// The first setting under which the failing request and all later ones pass:
-/// [`recommended_row`](crate::recommended) for a run that goes out of memory, with as few replays as
-/// possible.
+/// The first setting under which the failing request and all later ones pass, the iterations after the
+/// recorded ones too: [`recommended_row`](crate::recommended_row) for a run that goes out of memory, with as few
+/// replays as possible. A setting that postpones the failure is none.
 pub(super) fn fitting_setting(
     limited: &LimitedRun<'_>,
     found: &Autopsy,
@@ -34,6 +36,7 @@ pub(super) fn fitting_setting(
     let mut tell = |done| on_progress(Progress::new("replaying", done, total));
     for change in &found.changes {
         if let ChangeKind::Setting(conf) = &change.kind
+            && !postpones(change)
             && limited.row(conf, 0, &mut tell)?.fits()
         {
             return Ok(Some(conf.clone()));
@@ -42,33 +45,48 @@ pub(super) fn fitting_setting(
     Ok(None)
 }
 
+/// Whether a later iteration fails with a change that lets the request pass.
+fn postpones(change: &Change) -> bool {
+    matches!(change.forecast, Some(Forecast::Fails { .. }))
+}
+
+/// How long a run goes on with a change: changes that let it go on longest come first.
+fn iterations_passed(change: &Change) -> u64 {
+    match change.forecast {
+        Some(Forecast::Fails { iteration, .. }) => iteration,
+        Some(Forecast::Passes { .. }) | None => u64::MAX - 1,
+        Some(Forecast::Finishes) => u64::MAX,
+    }
+}
+
 /// The sentences about the settings and other changes that were replayed: those that help, the recommended
 /// one first, and those that do not help.
 pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let is_taken = |change: &Change| matches!(&change.kind, ChangeKind::Setting(conf) if taken == Some(conf));
     let mut helpful: Vec<&Change> = found.changes.iter().collect();
-    helpful.sort_by_key(|change| !is_taken(change));
+    helpful.sort_by_key(|change| (!is_taken(change), std::cmp::Reverse(iterations_passed(change))));
     let in_vain: Vec<&Change> = found.unhelpful_changes.iter().collect();
     for (about, changes, also) in [
         (FindingTopic::Helps, helpful, "the request also passes"),
         (FindingTopic::DoesNotHelp, in_vain, "the request fails too"),
     ] {
-        // The settings that share a sentence: their names in the sentence, and their texts.
-        let (mut settings, mut confs, mut depending) = (Vec::new(), Vec::new(), Vec::new());
+        // The settings that share a sentence: how it ends, and their texts.
+        let mut sharing: Vec<(Option<&Forecast>, Vec<&str>)> = Vec::new();
+        let mut depending = Vec::new();
         for change in changes {
             match &change.kind {
-                // The first setting that helps, and those that depend on the limit, have separate sentences.
-                ChangeKind::Setting(conf)
-                    if !change.depends_on_limit
-                        && (about == FindingTopic::DoesNotHelp || !findings.is_empty()) =>
-                {
-                    settings.push(name(conf));
-                    confs.push(conf.as_str());
-                }
                 ChangeKind::Setting(conf) if change.depends_on_limit => depending.push((conf, change)),
-                ChangeKind::Setting(conf) => {
+                // The first setting that helps has a separate sentence.
+                ChangeKind::Setting(conf) if about == FindingTopic::Helps && findings.is_empty() => {
                     findings.push(Finding::about(about, &change.sentence, None).with_settings(&[conf]));
+                }
+                ChangeKind::Setting(conf) => {
+                    let forecast = change.forecast.as_ref();
+                    match sharing.iter_mut().find(|(known, _)| *known == forecast) {
+                        Some((_, confs)) => confs.push(conf),
+                        None => sharing.push((forecast, vec![conf])),
+                    }
                 }
                 ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
                 _ => {
@@ -78,17 +96,27 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
             }
         }
         findings.extend(depending_findings(&depending));
-        if !settings.is_empty() {
-            let text = format!("with {} {also}", alternatives(&settings));
-            findings.push(Finding::about(about, text, None).with_settings(&confs));
-        }
+        findings.extend(sharing.into_iter().map(|(forecast, confs)| {
+            let names: Vec<&str> = confs.iter().map(|conf| name(conf)).collect();
+            let text = format!("with {} {also}{}", alternatives(&names), later(forecast));
+            Finding::about(about, text, None).with_settings(&confs)
+        }));
     }
-    let passes_then = |change: &Change| matches!(change.kind, ChangeKind::Setting(_));
-    if taken.is_none() && found.changes.iter().any(passes_then) {
-        let text = "with none of these settings the whole run fits: a later request runs out of memory";
+    let passing = || found.changes.iter().filter(|change| matches!(change.kind, ChangeKind::Setting(_)));
+    if taken.is_none() && passing().next().is_some() {
+        let text = if passing().all(postpones) {
+            "none of these settings lets the run finish: each only postpones the failure"
+        } else {
+            "with none of these settings the whole run fits: a later request runs out of memory"
+        };
         findings.push(Finding::about(FindingTopic::DoesNotHelp, text, None));
     }
     findings
+}
+
+/// What comes after the request, as the end of a sentence.
+fn later(forecast: Option<&Forecast>) -> String {
+    forecast.and_then(forecast_end).map_or_else(String::new, |end| format!(", {end}"))
 }
 
 /// The sentences about settings whose effect depends on the limit; settings with the same sentence are

@@ -2,8 +2,8 @@
 //! that did not.
 
 use blockyard_lab::{
-    ChangeKind, Conditions, FindingTopic, MomentName, Run, Verdict, VerdictKind, autopsy, try_change,
-    verdict, what_if,
+    ChangeKind, Conditions, FindingTopic, Forecast, MomentName, Run, Verdict, VerdictKind, autopsy,
+    try_change, verdict, what_if,
 };
 use blockyard_record::Bytes;
 use blockyard_workload::{Request, Workload};
@@ -51,8 +51,12 @@ fn a_leak_is_named_with_its_line_and_what_it_kept() {
     );
     let less = about(&found, FindingTopic::Shortfall);
     assert!(
-        less[1].ends_with("the request passes, until what the iterations keep fills that too"),
+        less[0].ends_with("the request passes, until what the iterations keep fills that too"),
         "{less:?}"
+    );
+    assert_eq!(
+        less[1],
+        "with 614 MiB that may be reserved the request passes, and iteration 144 runs out of memory"
     );
     let sentence = about(&found, FindingTopic::DependsOnLimit)[0];
     assert!(sentence.starts_with("with expandable_segments:True it depends on the limit"), "{sentence}");
@@ -254,31 +258,56 @@ fn a_snapshot_without_a_trace_has_a_verdict_about_its_moment() {
     }
 }
 
-/// The verdict of a run that leaks and has not yet run out of memory names the growth, and for how many more
-/// iterations the memory suffices.
+/// The verdict of a run that grows and has not yet run out of memory names the growth, and the iteration that
+/// will fail.
 #[test]
-fn a_run_that_fits_and_grows_says_for_how_many_more_steps() {
+fn a_run_that_fits_and_grows_says_which_iteration_will_fail() {
     let text = "repeat 120 as i { a = alloc 30 MiB\n kept[i] = alloc 10 MiB\n free a }";
     let run = Run::from_workload("leak", Workload::parse(text).unwrap(), "", Bytes::gib(4));
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
     assert_eq!(found.kind, VerdictKind::Grows, "{}", found.headline);
-    assert!(found.headline.contains("each of 118 iterations kept 1 tensor (10 MiB)"), "{}", found.headline);
-    let own = what_if(&run, &[run.conditions()], 0, &mut on).unwrap().baseline;
-    let left = Bytes::gib(4).saturating_sub(own.outcome_at_lowest().unwrap().peak_reserved);
-    let more = left.get() / Bytes::mib(10).get();
+    assert_eq!(
+        found.headline,
+        "it fits so far, and grows at `line 2`: each of 118 iterations kept 1 tensor (10 MiB); iteration 407 runs out of memory"
+    );
+    let Some(Forecast::Fails { iteration, size, .. }) = found.forecast else { panic!("{found:?}") };
     let grows = about(&found, FindingTopic::Grows);
-    assert!(grows[1].ends_with(&format!("last for about {more} more iterations (an estimate)")), "{grows:?}");
-    // Within a tenth, for the remainders of segments, that many more iterations fit, and no more.
-    let fails = |steps: u64| {
-        let text = text.replace("120", &(120 + steps).to_string());
+    assert_eq!(
+        grows[1],
+        "if the iterations go on as the last ones did, iteration 407 runs out of the 4 GiB that may be reserved, when 10 MiB are asked for by `line 2`"
+    );
+    let fails = |iterations: u64| {
+        let text = text.replace("120", &iterations.to_string());
         let run = Run::from_workload("leak", Workload::parse(&text).unwrap(), "", Bytes::gib(4));
-        verdict(&run, &run.conditions(), &mut on).unwrap().autopsy.is_some()
+        let failed = verdict(&run, &run.conditions(), &mut on).unwrap().autopsy?.failed;
+        Some(failed.size)
     };
-    assert!(!fails(more * 9 / 10) && fails(more * 11 / 10), "{more}");
+    assert_eq!((fails(iteration - 1), fails(iteration)), (None, size));
     // Blocks that every iteration frees are no growth.
     let text = text.replace("free a", "free a, kept[i]");
     let run = Run::from_workload("none", Workload::parse(&text).unwrap(), "", Bytes::gib(4));
     assert_eq!(verdict(&run, &run.conditions(), &mut on).unwrap().kind, VerdictKind::Fits);
+}
+
+/// A setting that postpones a failure is not recommended.
+#[test]
+fn a_leak_outranks_rounding_and_a_setting_that_postpones_is_not_recommended() {
+    // The division rounds each tensor up, so that the default settings pass the request that fails.
+    let text =
+        "repeat 60 as i { step \"iteration {i}\"\n a = alloc 30 MiB\n kept[i] = alloc 10 MiB\n free a }";
+    let workload = Workload::parse(text).unwrap();
+    let run = Run::from_workload("rounded", workload, "roundup_power2_divisions:2", Bytes::mib(402));
+    let found = verdict(&run, &run.conditions(), &mut on).unwrap();
+    assert_eq!(found.kind, VerdictKind::Leak, "{}", found.headline);
+    assert!(found.headline.starts_with("out of memory by a leak at "), "{}", found.headline);
+    assert_eq!(found.setting, None);
+    let helps = about(&found, FindingTopic::Helps);
+    assert!(helps.iter().any(|text| text.contains("runs out of memory")), "{helps:?}");
+    let in_vain = about(&found, FindingTopic::DoesNotHelp);
+    assert!(
+        in_vain.contains(&"none of these settings lets the run finish: each only postpones the failure"),
+        "{in_vain:?}"
+    );
 }
 
 /// The run fits on the GPU that the verdict names, and does not fit on any GPU that the verdict calls too

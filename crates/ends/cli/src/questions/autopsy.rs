@@ -75,6 +75,7 @@ fn change_json(change: Change) -> ChangeAnswer {
         proved: change.is_proved,
         depends_on_limit: change.depends_on_limit,
         sentence: change.sentence,
+        forecast: change.forecast,
     }
 }
 

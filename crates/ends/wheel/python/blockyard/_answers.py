@@ -193,6 +193,8 @@ class Change(_answer.ChangeBase):
     """Whether the request passes at one bound of the limit and not at the other."""
     sentence: str
     """The change and its result, in a sentence."""
+    forecast: Any
+    """What becomes of the run with the change if its iterations go on; null where the iterations before the failure do not explain it, and for changes of the requests."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -275,6 +277,8 @@ class Verdict(_answer.Answer):
     """The request at the moment of `held`, counted from 1: the request that failed, or the one that reaches the peak; 0 where the run has no such request."""
     setting: str | None
     """Settings that help, or null."""
+    forecast: Any
+    """What becomes of a run that grows and has not failed, if its iterations go on; null for other runs, and where the last whole iterations are not equal."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
