@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockyard_figure::{PlayerAction, steps_at_allocation};
-use blockyard_lab::{VerdictMoment, WITHOUT_PROGRAM_LINE, holding_line};
+use blockyard_lab::{BEFORE_RECORDING, VerdictMoment, WITHOUT_PROGRAM_LINE, holding_line};
 use blockyard_record::{AllocationId, BlockSnapshot, MemoryState, StackId};
 use leptos::prelude::*;
 
@@ -95,6 +95,9 @@ fn line_without_stack(run: &Run, block: &BlockSnapshot, id: AllocationId) -> Str
     }
     match run.recording.name(id) {
         Some(name) => format!("tensor {name}"),
+        None if !run.recording.stacks().is_empty() && run.recording.allocated_at(id).is_none() => {
+            BEFORE_RECORDING.to_owned()
+        }
         None if !run.recording.stacks().is_empty() => WITHOUT_PROGRAM_LINE.to_owned(),
         None => format!("blocks of {}, without a stack", block.size),
     }

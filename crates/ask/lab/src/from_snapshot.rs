@@ -22,7 +22,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// The errors of [`Run::from_recorded`], and [`LabError::NoTrace`] if the snapshot has no device.
+    /// The errors of [`Run::from_recorded`].
     pub fn from_snapshot(
         name: &str,
         file: &SnapshotFile,
@@ -54,8 +54,13 @@ fn from_devices(
 ) -> Result<Vec<Run>, LabError> {
     let devices = 0..file.devices.len();
     let runs = devices.map(|place| from_device(name, file, place, simulation, on_progress));
-    let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
-    if runs.is_empty() { Err(LabError::NoTrace) } else { Ok(runs) }
+    let mut runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    // A snapshot that was taken before anything was allocated lists no device.
+    if runs.is_empty() {
+        let state = DeviceState::of(file, &DeviceSnapshot::default());
+        runs.push(Run::from_state(name, &file.settings.conf, file.release(), state));
+    }
+    Ok(runs)
 }
 
 fn from_device(

@@ -69,11 +69,14 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     };
     report(0)?;
     let sites = Sites::of(run);
-    let (steps, boundaries) = iteration_ends(run, &sites);
+    let (mut steps, mut boundaries) = iteration_ends(run, &sites);
     let lifetimes = lifetimes(run);
     let is_repetition = steps == IterationSource::Repetition;
     let are_training = is_repetition && are_training_iterations(run, &sites, &boundaries);
     let are_layers = is_repetition && !are_training && are_in_a_forward_pass(run, &sites, &boundaries);
+    if is_repetition && !are_training && !are_layers && !reach_the_end(&boundaries) {
+        (steps, boundaries) = equal_parts(run.requests().len());
+    }
     let has_known_iterations = match steps {
         IterationSource::Markers => true,
         IterationSource::Repetition => are_training || (!are_layers && boundaries.len() > MAX_LAYERS),
@@ -165,6 +168,11 @@ pub(crate) fn iteration_ends(run: &Run, sites: &Sites) -> (IterationSource, Vec<
     if let Some(found) = found {
         return (IterationSource::Repetition, found);
     }
+    equal_parts(total)
+}
+
+/// Parts with equal numbers of requests.
+fn equal_parts(total: usize) -> (IterationSource, Vec<usize>) {
     let parts = 8.min(total.max(1));
     (IterationSource::Parts, (1..=parts).map(|part| total * part / parts).collect())
 }
@@ -234,6 +242,15 @@ fn are_training_iterations(run: &Run, sites: &Sites, boundaries: &[usize]) -> bo
     let within = boundaries.get(..boundaries.len().saturating_sub(1)).unwrap_or_default();
     within.len() >= 2
         && within.windows(2).all(|pair| matches!(pair, [from, to] if has_training_step(*from, *to)))
+}
+
+/// Whether the repetitions go on until the run ends: the part after the last one is at most as long as three of
+/// them. A loop that ends before, such as one over the parameters of a network, is a part of an iteration.
+fn reach_the_end(boundaries: &[usize]) -> bool {
+    let lengths = boundaries.windows(2).filter_map(|pair| pair.get(1)?.checked_sub(*pair.first()?));
+    let lengths: Vec<usize> = lengths.collect();
+    let Some((last, others)) = lengths.split_last() else { return false };
+    others.iter().max().is_some_and(|longest| *last <= longest.saturating_mul(3))
 }
 
 /// Whether all allocations of the whole parts are made below one line of a module's `forward`: the parts are

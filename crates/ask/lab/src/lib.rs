@@ -91,7 +91,7 @@ pub use difference::first_difference;
 pub use error::LabError;
 pub use leaks::{Leaks, leaks};
 pub use limited_run::LimitedRun;
-pub use live::{HoldingLine, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
+pub use live::{BEFORE_RECORDING, HoldingLine, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
 pub use outcome::{Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use run::Run;

@@ -159,6 +159,9 @@ impl LiveMemory {
 pub const WITHOUT_PROGRAM_LINE: &str =
     "PyTorch's own code, with no line of the program in the stack: mostly gradients";
 
+/// The row of all blocks from before the recording, in a run whose other blocks have lines.
+pub const BEFORE_RECORDING: &str = "allocated before the recording began, so without a stack";
+
 /// The row of all blocks that a library keeps to work in, whichever line called the library first.
 pub const WORKSPACES: &str =
     "workspaces of libraries such as cuBLAS, which PyTorch keeps: no line of the program frees them";
@@ -190,6 +193,7 @@ fn line_of(run: &Run, request: usize, size: Bytes, has_stacks: bool) -> String {
     };
     match name {
         Some(name) => format!("tensor {name}"),
+        None if has_stacks && request < run.requests_from_before() => BEFORE_RECORDING.to_owned(),
         None if has_stacks => WITHOUT_PROGRAM_LINE.to_owned(),
         None => format!("blocks of {size}, without a stack"),
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
-use blockyard_record::{BlockState, Bytes, PoolId, counted};
+use blockyard_record::{BlockState, Bytes, PoolId, StackId, counted};
 use blockyard_rules::size::page_size;
 use blockyard_rules::{AllocatorConfig, known_config};
 
-use crate::live::holding_line;
+use crate::live::{BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
 use crate::run::stack_texts;
 use crate::verdict::Finding;
 use crate::{FindingTopic, HoldingLine, Verdict, VerdictKind};
@@ -33,6 +33,8 @@ pub(crate) struct DeviceState {
     pinned: Bytes,
     /// The lines that hold allocated blocks, by descending bytes.
     held: Vec<HoldingLine>,
+    /// Whether any block has a stack.
+    has_stacks: bool,
     /// Whether two settings are on that do not belong together.
     has_split_limit_and_expandable: bool,
 }
@@ -43,12 +45,18 @@ impl DeviceState {
         let mut state = Self {
             segments: device.segments.len(),
             has_split_limit_and_expandable: conf.contains("max_split_size_mb")
-                && device.segments.iter().any(|segment| segment.is_expandable),
+                && (conf.contains("expandable_segments:True")
+                    || device.segments.iter().any(|segment| segment.is_expandable)),
             ..Self::default()
         };
         let release = file.release();
         let config = AllocatorConfig::parse(&known_config(conf, release).0, release).unwrap_or_default();
         let mut lines: BTreeMap<String, (Bytes, u64)> = BTreeMap::new();
+        let blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
+        let has_stacks = blocks
+            .filter(|block| block.state == BlockState::Allocated)
+            .any(|block| block.stack != StackId::EMPTY);
+        state.has_stacks = has_stacks;
         for segment in &device.segments {
             state.reserved = state.reserved.saturating_add(segment.size);
             let is_private = segment.pool_id != PoolId::DEFAULT;
@@ -66,8 +74,10 @@ impl DeviceState {
                     BlockState::Allocated => {
                         state.allocated = state.allocated.saturating_add(block.size);
                         let stack = stack_texts(&file.stacks, block.stack);
-                        let line = holding_line(&stack)
-                            .unwrap_or_else(|| format!("blocks of {}, without a stack", block.size));
+                        let line = holding_line(&stack).unwrap_or_else(|| match has_stacks {
+                            true => BEFORE_RECORDING.to_owned(),
+                            false => format!("blocks of {}, without a stack", block.size),
+                        });
                         let (bytes, blocks) = lines.entry(line).or_default();
                         *bytes = bytes.saturating_add(block.size);
                         *blocks = blocks.saturating_add(1);
@@ -106,31 +116,53 @@ impl DeviceState {
         state
     }
 
+    /// What holds most, in words: what is from before the recording, if it is most, and the line that holds
+    /// most.
+    fn most_held(&self) -> Vec<String> {
+        let is_line = |held: &&HoldingLine| {
+            ![BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES].contains(&held.line.as_str())
+        };
+        let before = self.held.first().filter(|held| held.line == BEFORE_RECORDING);
+        let before = before.map(|held| format!("{} were allocated before the recording began", held.bytes));
+        let line = self.held.iter().find(is_line).map(|held| {
+            let line = if self.has_stacks {
+                format!("`{}` holds", held.line)
+            } else {
+                format!("{} hold", held.line)
+            };
+            format!("{line} {} in {}", held.bytes, counted(held.blocks, "block"))
+        });
+        before.into_iter().chain(line).collect()
+    }
+
     /// What the snapshot says without a trace.
     pub(crate) fn verdict(&self) -> Verdict {
-        let most =
-            self.held.first().filter(|_| self.reserved > Bytes::ZERO).map_or_else(String::new, |held| {
-                format!("; `{}` holds {} in {}", held.line, held.bytes, counted(held.blocks, "block"))
-            });
-        let headline = format!(
-            "the snapshot has no requests, only a moment: {} are allocated and {} reserved{most}",
-            self.allocated, self.reserved
-        );
+        let most: String = self.most_held().iter().map(|text| format!("; {text}")).collect();
+        let headline = if self.reserved.is_zero() {
+            "the snapshot is empty: nothing was reserved when it was taken, and no request was recorded"
+                .to_owned()
+        } else {
+            format!(
+                "the snapshot has no requests, only a moment: {} are allocated and {} reserved{most}",
+                self.allocated, self.reserved
+            )
+        };
         let cached = self.reserved.saturating_sub(self.allocated).saturating_sub(self.pending);
         let pending = if self.pending.is_zero() {
             String::new()
         } else {
             format!(", {} freed but in use by another stream", self.pending)
         };
-        let mut findings = vec![about(
-            FindingTopic::Happened,
-            format!(
+        let mut findings = Vec::new();
+        if !self.reserved.is_zero() {
+            let text = format!(
                 "{} are reserved in {}: {} allocated{pending}, {cached} cached",
                 self.reserved,
                 counted(self.segments, "segment"),
                 self.allocated
-            ),
-        )];
+            );
+            findings.push(about(FindingTopic::Happened, text));
+        }
         if self.private.0 > 0 {
             let text = format!(
                 "{} of them in {} are in private pools, of CUDA graphs or `torch.cuda.MemPool`",
@@ -156,12 +188,15 @@ impl DeviceState {
                         then not split, and reserved memory can grow far above what is allocated; set one of the two";
             findings.push(about(FindingTopic::Helps, text.to_owned()));
         }
-        findings.push(about(
-            FindingTopic::Certainty,
-            "why the memory is held, and whether it grows, needs the trace: \
-             `torch.cuda.memory._record_memory_history()` before the run switches it on"
-                .to_owned(),
-        ));
+        let needs = if self.reserved.is_zero() {
+            "what a run allocates is in a snapshot that is taken after it"
+        } else {
+            "why the memory is held, and whether it grows, needs the trace"
+        };
+        let text = format!(
+            "{needs}: `torch.cuda.memory._record_memory_history()` before the run switches the trace on"
+        );
+        findings.push(about(FindingTopic::Certainty, text));
         findings.sort_by_key(|finding| finding.about);
         Verdict {
             kind: VerdictKind::StateOnly,

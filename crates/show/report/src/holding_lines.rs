@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use blockyard_figure::{AllocationFilter, Allocations, Collector, frame_text, rows_in};
-use blockyard_lab::{LabError, WITHOUT_PROGRAM_LINE, WORKSPACES};
+use blockyard_lab::{BEFORE_RECORDING, LabError, WITHOUT_PROGRAM_LINE, WORKSPACES};
 use blockyard_record::{Bytes, FrameId, Recording, StackHolder, StackId, counted};
 use blockyard_replay::{OnProgress, Progress};
 
@@ -32,6 +32,8 @@ pub(crate) enum Place {
     Size(Bytes),
     /// Blocks that no line of the program allocated, in a recording whose other blocks have one.
     WithoutStack,
+    /// Blocks from before the recording, in a recording whose other blocks have a line.
+    BeforeRecording,
     /// Blocks that a library keeps to work in.
     Workspaces,
 }
@@ -77,6 +79,9 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
         let place = match (of_stack, recording.name(allocation.id)) {
             (Some(place), _) => place.clone(),
             (None, Some(name)) => Place::Name(name.to_owned()),
+            (None, None) if has_stacks && recording.allocated_at(allocation.id).is_none() => {
+                Place::BeforeRecording
+            }
             (None, None) if has_stacks => Place::WithoutStack,
             (None, None) => Place::Size(allocation.size),
         };
@@ -136,6 +141,7 @@ impl PlaceBytes {
             Place::Name(name) => format!("tensor {name}"),
             Place::Size(size) => format!("blocks of {size}; no stack was recorded"),
             Place::WithoutStack => WITHOUT_PROGRAM_LINE.to_owned(),
+            Place::BeforeRecording => BEFORE_RECORDING.to_owned(),
             Place::Workspaces => WORKSPACES.to_owned(),
         }
     }

@@ -336,6 +336,7 @@ impl Heap {
                 key::FILENAME => {
                     let text = self.text_id(value, "");
                     filename = self.optional(key, text).unwrap_or(key::EMPTY);
+                    filename = self.with_slashes(filename);
                 }
                 // Frames of C++ have no line, or a negative one.
                 key::LINE => {
@@ -359,5 +360,15 @@ impl Heap {
         self.release(slot);
         self.set(object, Object::Frame(frame));
         Ok(frame)
+    }
+
+    /// The name of a file with slashes, as all rules about files expect: Windows has backslashes.
+    fn with_slashes(&mut self, file: TextId) -> TextId {
+        let text = self.stacks.texts().get(file);
+        if !text.contains('\\') {
+            return file;
+        }
+        let text = text.replace('\\', "/");
+        self.stacks.intern_text(&text).unwrap_or(file)
     }
 }
