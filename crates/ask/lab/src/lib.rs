@@ -94,9 +94,7 @@ pub use live::{HoldingLine, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
 pub use outcome::{Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use run::Run;
-pub use setting_search::{
-    SearchResult, SearchStep, candidates, plain_candidates, recommended_row, search, search_result,
-};
+pub use setting_search::{SearchResult, SearchStep, candidates, plain_candidates, recommended_row, search};
 pub use source::{RunSource, Simulation, unpacked_text};
 pub use verdict::{Finding, Verdict, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};

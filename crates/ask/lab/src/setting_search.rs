@@ -165,37 +165,27 @@ pub fn search(
         std::iter::once(conditions.conf.as_str()).chain(settings.iter().map(String::as_str)).collect();
     let mut rows = replay_all(&limited, &settings, on_step)?.into_iter();
     let Some(baseline) = rows.next() else { return Err(LabError::Cancelled) };
-    Ok(search_result(limited.run(), baseline, rows.collect()))
-}
-
-/// Says which of the rows is best.
-#[must_use]
-pub fn search_result(run: &Run, baseline: Row, rows: Vec<Row>) -> SearchResult {
-    SearchResult::of(baseline, rows, run.notes().to_vec())
+    Ok(SearchResult::of(baseline, rows.collect(), limited.run().notes().to_vec()))
 }
 
 impl SearchResult {
-    /// The result of rows that were found elsewhere, with what is not known about their run.
+    /// Says which of the rows is best. `notes` are what is not known about their run.
     #[must_use]
     pub fn of(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Self {
-        judged_result(baseline, rows, notes)
+        let front = pareto_front(&rows);
+        let best = recommended_row(&baseline, &rows);
+        let chosen = best.and_then(|best| rows.get(best));
+        let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
+        let sentence = match chosen {
+            Some(row) => {
+                gain_sentence(row, &baseline)
+                    + &least_clause_text(row, front.first().and_then(|first| rows.get(*first)))
+            }
+            None if front.is_empty() => nothing_fits_sentence(&baseline, &rows),
+            None => "no setting that was tried reserves less than the run's own".to_owned(),
+        };
+        Self { baseline, rows, front, best, line, sentence, notes }
     }
-}
-
-fn judged_result(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
-    let front = pareto_front(&rows);
-    let best = recommended_row(&baseline, &rows);
-    let chosen = best.and_then(|best| rows.get(best));
-    let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
-    let sentence = match chosen {
-        Some(row) => {
-            gain_sentence(row, &baseline)
-                + &least_clause_text(row, front.first().and_then(|first| rows.get(*first)))
-        }
-        None if front.is_empty() => nothing_fits_sentence(&baseline, &rows),
-        None => "no setting that was tried reserves less than the run's own".to_owned(),
-    };
-    SearchResult { baseline, rows, front, best, line, sentence, notes }
 }
 
 /// The index of the recommended setting among those that were tried; `None` if none is better than the run's
