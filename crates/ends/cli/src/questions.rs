@@ -31,8 +31,8 @@ use crate::progress::Bar;
 
 pub(crate) use self::options::FileOptions;
 pub use self::options::{
-    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, LeaksQuestion, RunQuestion,
-    SearchQuestion, VerdictQuestion, WhatIfQuestion,
+    AllocatorsQuestion, BoundQuestion, ConditionOptions, ConfOptions, RunQuestion, SearchQuestion,
+    WhatIfQuestion,
 };
 
 /// The answer about one file.
