@@ -18,8 +18,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use blockyard_answers::{
-    FIT_VERSION, FitAnswer, FitBy, FitCall, FitLargestAnswer, FitLayoutsAnswer, FitMapRow, FitResult,
-    FitSettingsAnswer,
+    FitAnswer, FitBy, FitCall, FitLargestAnswer, FitLayoutsAnswer, FitMapRow, FitResult, FitSettingsAnswer,
+    VERSION,
 };
 use blockyard_rules::conf_text;
 use thiserror::Error;
@@ -143,7 +143,7 @@ pub fn ask(
     };
     let program = runs.program;
     let call = FitCall {
-        version: FIT_VERSION,
+        version: VERSION,
         program: program.file.display().to_string(),
         arguments: program.arguments.clone(),
         steps: program.steps,

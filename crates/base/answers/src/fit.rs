@@ -8,9 +8,6 @@ use crate::{
     FitSettingsAnswer, FitVary,
 };
 
-/// The version of the reports of `blockyard fit`.
-pub const FIT_VERSION: u32 = 1;
-
 /// The report of `blockyard fit --json`: the call, and the answer to one of four questions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -7,11 +7,6 @@ use crate::{
     WhatIfAnswer,
 };
 
-/// The version of the answers to questions about runs.
-///
-/// Version 1 had no bounds of a limit: only answers of `autopsy` had `limit`, as `lowest` and `highest`.
-pub const QUESTIONS_VERSION: u32 = 2;
-
 /// One line of `--json`: the answer about one run, or why one file has no answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -27,7 +22,7 @@ pub enum QuestionLine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerLine {
-    /// 2; the version grows when a field changes its meaning or goes.
+    /// 1; the version grows when a field changes its meaning or goes.
     pub version: u32,
     /// The file as the command line names it. Absent where no file was named, as in the Python package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +38,7 @@ pub struct AnswerLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorLine {
-    /// 2; the version grows when a field changes its meaning or goes.
+    /// 1; the version grows when a field changes its meaning or goes.
     pub version: u32,
     /// The file as the command line names it.
     pub file: String,
