@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, grouped};
-use blockyard_rules::{AllocatorConfig, setting_values, with_setting};
+use blockyard_rules::{AllocatorConfig, has_setting, setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
@@ -88,17 +88,13 @@ fn add_new(known: &mut Vec<String>, settings: Vec<String>) {
 /// pool is a model and so not plain.
 fn is_plain(own: &str, conf: &str) -> bool {
     // How many keys of one text the other text does not have with the same value.
-    let changed = |one, other| setting_values(one).filter(|entry| !has(other, *entry)).count();
+    let changed =
+        |one, other| setting_values(one).filter(|entry| !has_setting(other, entry.0, entry.1)).count();
     let both = setting_values(conf).filter(|(key, value)| {
-        !has(own, (key, value)) && setting_values(own).any(|(known, _)| known == *key)
+        !has_setting(own, key, value) && setting_values(own).any(|(known, _)| known == *key)
     });
     let count = changed(own, conf) + changed(conf, own) - both.count();
     !is_drivers_pool(conf) && (conf.is_empty() || count <= 1)
-}
-
-/// Whether a text of settings has a key with this value.
-fn has(text: &str, entry: (&str, &str)) -> bool {
-    setting_values(text).any(|known| known == entry)
 }
 
 /// All sensible settings for a run, and pairs of them. The [plain settings](plain_candidates) come first.
@@ -270,8 +266,9 @@ fn pareto_front(rows: &[Row]) -> Vec<usize> {
 }
 
 /// Whether the settings select the driver's pool.
-pub(crate) fn is_drivers_pool(conf: &str) -> bool {
-    setting_values(conf).any(|(key, value)| key == "backend" && value == "cudaMallocAsync")
+#[must_use]
+pub fn is_drivers_pool(conf: &str) -> bool {
+    has_setting(conf, "backend", "cudaMallocAsync")
 }
 
 fn gain_sentence(row: &Row, baseline: &Row) -> String {

@@ -39,6 +39,7 @@ mod fit;
 mod fit_layouts;
 mod fit_map;
 mod fit_run;
+mod fit_run_end;
 mod fit_settings;
 mod guard;
 mod leaks;
@@ -75,11 +76,12 @@ pub use fit_run::{
     FitConditions, FitContradiction, FitContradictionKind, FitFailedRequest, FitGpu, FitGrowth,
     FitGrowthKind, FitHolder, FitProbe, FitRun, FitValues, FitVary, FitVaryKind,
 };
+pub use fit_run_end::FitRunEnd;
 pub use fit_settings::{FitOom, FitReplay, FitReplayResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu};
 pub use guard::{GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram};
 pub use leaks::{GrowingCallSite, IterationSource, LeaksAnswer};
 pub use limit::{Limit, LimitKind, LimitSource};
-pub use line::{Answer, AnswerLine, ErrorLine, QuestionLine};
+pub use line::{Answer, AnswerLine, ErrorLine, QuestionKind, QuestionLine};
 pub use outcome::{
     ComparedOutcome, FirstDifference, FirstOom, ReplayedOutcome, SearchAnswer, SettingOutcome, SettingResult,
     WhatIfAnswer,

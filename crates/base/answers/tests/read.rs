@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use blockyard_answers::{
-    Answer, Bytes, DocumentError, DryRunAnswer, FitAnswer, FitBy, FitReplay, FitResult, GuardAnswer,
-    QuestionLine, SettingResult, SnapshotLine, VERSION, VerifyLine, read,
+    Answer, AnswerLine, Bytes, DocumentError, DryRunAnswer, FitAnswer, FitBy, FitReplay, FitResult,
+    GuardAnswer, QuestionKind, QuestionLine, SettingResult, SnapshotLine, VERSION, VerifyLine, read,
 };
 use serde_json::{Value, json};
 
@@ -54,11 +54,18 @@ fn the_versions_are_those_of_the_recorded_answers() {
 fn the_recorded_answers_have_every_question_and_both_results_of_a_setting() {
     let recorded = recorded();
     let has = |part: &str| recorded.iter().any(|(_, line)| line.contains(part));
-    for question in
-        ["verdict", "what-if", "search", "autopsy", "bound", "compare-allocators", "diff", "leaks"]
-    {
-        assert!(has(&format!("\"question\":\"{question}\"")), "{question}");
+    let answers = recorded.iter().filter_map(|(_, line)| serde_json::from_str::<AnswerLine>(line).ok());
+    let kinds: Vec<(QuestionKind, String)> = answers
+        .map(|line| {
+            let json = serde_json::to_value(&line.answer).unwrap();
+            (line.answer.kind(), json["question"].as_str().unwrap().to_owned())
+        })
+        .collect();
+    for kind in QuestionKind::ALL {
+        assert!(kinds.contains(&(kind, kind.name().to_owned())), "{kind:?}");
+        assert_eq!(QuestionKind::from_name(kind.name()), Some(kind));
     }
+    assert!(kinds.iter().all(|(kind, name)| kind.name() == name));
     for part in ["\"first_oom\":{", "\"error\":\"", "\"timeline\":[[", "\"layout\":[[", "\"steps\":[20,120]"]
     {
         assert!(has(part), "{part}");
