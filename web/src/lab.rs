@@ -11,14 +11,14 @@ mod sheet;
 mod trial;
 mod verdict;
 
-pub(crate) use answers::{Answers, LabWork, QuestionKind, SettingSearch, Trial};
+pub(crate) use answers::{Answers, LabWork, SettingSearch, Trial, sections, title};
 pub(crate) use moments::line_of_stack;
 pub(crate) use sheet::{Cell, Sheet};
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blockyard_lab::{Conditions, LabAnswer, Question, Row, RunSource, SearchResult};
+use blockyard_lab::{Conditions, LabAnswer, Question, QuestionKind, Row, RunSource, SearchResult};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_record::StepOutcome;
 use blockyard_replay::Progress;
@@ -239,7 +239,7 @@ impl Feature<LabSignals> {
             QuestionKind::Search => self.own_conditions().map(Question::Candidates),
             QuestionKind::Autopsy => self.own_conditions().map(Question::Autopsy),
             QuestionKind::Bound => Ok(Question::Bound),
-            QuestionKind::Compare => self.own_conditions().map(Question::Compare),
+            QuestionKind::CompareAllocators => self.own_conditions().map(Question::CompareAllocators),
             QuestionKind::Leaks => Ok(Question::Leaks),
             QuestionKind::Verdict => return self.make_verdict(),
             // A comparison is asked once the reader has chosen the other file.
@@ -247,7 +247,7 @@ impl Feature<LabSignals> {
         };
         match question {
             Ok(question) => {
-                self.send(kind, question, None, move |of, answer| self.take_answer(&of, answer));
+                self.send(question, None, move |of, answer| self.take_answer(&of, answer));
             }
             Err(why) => {
                 let run = self.session.run.get_untracked();
@@ -259,7 +259,7 @@ impl Feature<LabSignals> {
     /// Asks for the differences between the shown run and another file.
     pub(crate) fn ask_diff(self, name: String, file: &Blob) {
         let source = RunSource::File { name: name.clone(), bytes: Vec::new() };
-        self.send(QuestionKind::Diff, Question::Diff(source), Some(file), move |of, answer| {
+        self.send(Question::Diff(source), Some(file), move |of, answer| {
             if let LabAnswer::Diff(diff) = answer {
                 self.write_answers(&of, |answers| answers.diff = Some((name.clone(), PtrEq::new(diff))));
             }
@@ -268,11 +268,11 @@ impl Feature<LabSignals> {
 
     fn send(
         self,
-        kind: QuestionKind,
         question: Question,
         content: Option<&Blob>,
         on_answer: impl Fn(PtrEq<Run>, LabAnswer) + 'static,
     ) {
+        let kind = question.kind();
         let ended = self.work.with_untracked(|work| work.as_ref().map(|work| work.kind));
         if ended.is_some() {
             pool::cancel();
@@ -328,7 +328,7 @@ impl Feature<LabSignals> {
     pub(crate) fn ask_autopsy(self) {
         let conf = self.session.run.with_untracked(|run| run.recording.info().conf.clone());
         let question = Question::Autopsy(Conditions::with_conf(&conf));
-        self.send(QuestionKind::Autopsy, question, None, move |of, answer| {
+        self.send(question, None, move |of, answer| {
             self.take_answer(&of, answer);
         });
     }
@@ -373,7 +373,7 @@ impl Feature<LabSignals> {
                 LabAnswer::WhatIf(found) => answers.what_if.insert(0, PtrEq::new(found)),
                 LabAnswer::Autopsy(found) => answers.autopsy = Some(PtrEq::new(found)),
                 LabAnswer::Bound(found) => answers.bound = Some(PtrEq::new(found)),
-                LabAnswer::Compare(found) => answers.compare = Some(PtrEq::new(found)),
+                LabAnswer::CompareAllocators(found) => answers.compare = Some(PtrEq::new(found)),
                 LabAnswer::Leaks(found) => answers.leaks = Some(PtrEq::new(found)),
                 LabAnswer::Verdict(found) => {
                     // The verdict contains the autopsy already, so no question is asked; if the run failed,

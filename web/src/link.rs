@@ -64,7 +64,7 @@ pub(crate) struct Link {
     /// The number of the chosen block.
     pub(crate) block: Option<u64>,
     pub(crate) theme: Option<String>,
-    /// A question of the lab, as [`crate::lab::QuestionKind`] names it.
+    /// A question of the lab, as [`blockyard_lab::QuestionKind`] names it.
     pub(crate) lab: Option<String>,
     /// The settings of the question.
     pub(crate) question_conf: Option<String>,

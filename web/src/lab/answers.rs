@@ -1,58 +1,30 @@
-//! The kinds of questions, and the answers about one run.
+//! The titles of questions, and the answers about one run.
 
 use blockyard_lab::{
-    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, Leaks, Row, SearchResult, Verdict, WhatIf,
+    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, Leaks, QuestionKind, Row, SearchResult,
+    Verdict, WhatIf,
 };
 use blockyard_replay::Progress;
 use blockyard_worker::questions::RunSummary;
 
 use crate::ptr_eq::PtrEq;
 
-/// The kinds of questions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum QuestionKind {
-    #[default]
-    Verdict,
-    Autopsy,
-    WhatIf,
-    Search,
-    Leaks,
-    Diff,
-    Compare,
-    Bound,
+/// The questions that can be unfolded below the verdict, in the order in which a reader asks them.
+pub(crate) fn sections() -> impl Iterator<Item = QuestionKind> {
+    QuestionKind::ALL.into_iter().filter(|kind| *kind != QuestionKind::Verdict)
 }
 
-impl QuestionKind {
-    /// The questions that can be unfolded below the verdict, in the order in which a reader asks them.
-    pub(crate) const SECTIONS: [Self; 7] =
-        [Self::Autopsy, Self::WhatIf, Self::Search, Self::Leaks, Self::Diff, Self::Compare, Self::Bound];
-
-    /// The kind with this name in a link; `None` for other names.
-    pub(crate) fn from_id(id: &str) -> Option<Self> {
-        std::iter::once(Self::Verdict).chain(Self::SECTIONS).find(|kind| kind.id() == id)
-    }
-
-    /// The name of the question in links and tests.
-    pub(crate) fn id(self) -> &'static str {
-        self.names().0
-    }
-
-    /// The label of the button.
-    pub(crate) fn title(self) -> &'static str {
-        self.names().1
-    }
-
-    fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Verdict => ("verdict", "Verdict"),
-            Self::WhatIf => ("what-if", "What if"),
-            Self::Search => ("search", "Best setting"),
-            Self::Autopsy => ("autopsy", "Why out of memory"),
-            Self::Bound => ("bound", "How good could it be"),
-            Self::Compare => ("compare-allocators", "Other allocators"),
-            Self::Leaks => ("leaks", "What grows"),
-            Self::Diff => ("diff", "What changed"),
-        }
+/// The label of a question's button.
+pub(crate) fn title(kind: QuestionKind) -> &'static str {
+    match kind {
+        QuestionKind::Verdict => "Verdict",
+        QuestionKind::WhatIf => "What if",
+        QuestionKind::Search => "Best setting",
+        QuestionKind::Autopsy => "Why out of memory",
+        QuestionKind::Bound => "How good could it be",
+        QuestionKind::CompareAllocators => "Other allocators",
+        QuestionKind::Leaks => "What grows",
+        QuestionKind::Diff => "What changed",
     }
 }
 

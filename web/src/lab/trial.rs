@@ -7,7 +7,7 @@ use blockyard_workload::edit::EditAction;
 use blockyard_workload::{Request, TensorId};
 use leptos::prelude::*;
 
-use super::{LabSignals, QuestionKind, SAMPLES, Trial};
+use super::{LabSignals, SAMPLES, Trial};
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::Feature;
@@ -21,7 +21,7 @@ impl Feature<LabSignals> {
         let Some((request, conditions)) = self.failure() else { return };
         let tried = Some(change.clone());
         let question = Question::Change { conditions, change: change.clone(), request, samples: SAMPLES };
-        self.send(QuestionKind::Autopsy, question, None, move |of, answer| {
+        self.send(question, None, move |of, answer| {
             if let LabAnswer::WhatIf(mut found) = answer
                 && let Some(after) = found.rows.pop()
             {
@@ -60,7 +60,7 @@ impl Feature<LabSignals> {
             Conditions { conf: info.conf.clone(), capacity: Some(info.capacity), ..Conditions::default() };
         let question = Question::WhatIf { conditions: vec![own], samples: SAMPLES };
         let title = "Before and after the change of settings".to_owned();
-        self.send(QuestionKind::WhatIf, question, None, move |of, answer| {
+        self.send(question, None, move |of, answer| {
             if let LabAnswer::WhatIf(mut found) = answer
                 && let Some(before) = found.rows.pop()
             {

@@ -1,9 +1,9 @@
 //! The verdict about the run that is shown: when it is made, and when it is made again.
 
-use blockyard_lab::Question;
+use blockyard_lab::{Question, QuestionKind};
 use leptos::prelude::*;
 
-use super::{Answers, LabSignals, QuestionKind};
+use super::{Answers, LabSignals};
 use crate::session::Feature;
 
 impl Feature<LabSignals> {
@@ -17,7 +17,7 @@ impl Feature<LabSignals> {
             }
         };
         let asked = (self.asked_device(), conditions.clone());
-        self.send(QuestionKind::Verdict, Question::Verdict(conditions), None, move |of, answer| {
+        self.send(Question::Verdict(conditions), None, move |of, answer| {
             self.take_answer(&of, answer);
             self.write_answers(&of, |answers| answers.verdict_for = asked.clone());
         });

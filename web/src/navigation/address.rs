@@ -1,6 +1,7 @@
 //! Keeps the page's address equal to the shown place and moment.
 
 use blockyard_figure::MoveUnit;
+use blockyard_lab::QuestionKind;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
@@ -8,7 +9,6 @@ use super::{NavigationSignals, Place};
 use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::files::{SAMPLES, Samples};
-use crate::lab::QuestionKind;
 use crate::link::{Link, LinkTarget, MAX_ADDRESS_CHARS};
 use crate::session::{Feature, Session};
 use crate::workbench::Tab;
@@ -68,7 +68,7 @@ impl Feature<NavigationSignals> {
         let with = if kind == QuestionKind::WhatIf { typed(lab.conf.get()) } else { None };
         let (on, limit) = (typed(lab.capacity.get()), typed(lab.limit.get()));
         Link {
-            lab: Some(kind.id().to_owned()),
+            lab: Some(kind.name().to_owned()),
             question_conf: with,
             question_capacity: on,
             question_limit: limit,

@@ -1,6 +1,7 @@
 //! Shows the place, the run and the moment that an address names.
 
 use blockyard_figure::{MoveUnit, PlayerAction};
+use blockyard_lab::QuestionKind;
 use blockyard_record::BlockId;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
@@ -8,7 +9,6 @@ use leptos::prelude::*;
 use super::{CardPlace, NavigationSignals, Place};
 use crate::appearance::ThemeChoice;
 use crate::files::{SAMPLES, Samples};
-use crate::lab::QuestionKind;
 use crate::lessons::OpenLesson;
 use crate::link::{Link, LinkTarget};
 use crate::messages::sentence;
@@ -183,7 +183,7 @@ impl Feature<NavigationSignals> {
     /// Asks the question of a link. The run of the link has to be shown already.
     fn follow_question(self, link: &Link) {
         let Some(id) = &link.lab else { return };
-        let Some(kind) = QuestionKind::from_id(id) else {
+        let Some(kind) = QuestionKind::from_name(id) else {
             return self
                 .session
                 .show_error(format!("This link asks the question \"{id}\", which does not exist."));

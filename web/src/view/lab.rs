@@ -12,12 +12,13 @@ mod what_if;
 pub(crate) use trial::{helps, trial};
 pub(crate) use what_if::completions;
 
+use blockyard_lab::QuestionKind;
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
 use blockyard_replay::job::OpenedRecording;
 use leptos::prelude::*;
 
-use crate::lab::{Answers, QuestionKind};
+use crate::lab::{Answers, sections, title};
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
@@ -26,14 +27,14 @@ use crate::view::kit::{button, click, flag, text};
 /// unfolded.
 pub(crate) fn lab(session: Session) -> AnyView {
     let is_first = Memo::new(move |_| stands_first(session));
-    let sections = QuestionKind::SECTIONS.map(|kind| section(session, kind));
+    let sections = sections().map(|kind| section(session, kind)).collect::<Vec<_>>();
     view! {
         <div class="lab pad" data-testid="lab">
             {device(session)}
             {about_host(session)}
             {move || (!is_first.get()).then(|| verdict::verdict(session))}
             {parts::implied_limit(session)}
-            <div class="questions" role="group" aria-label="Questions">{sections.into_iter().collect::<Vec<_>>()}</div>
+            <div class="questions" role="group" aria-label="Questions">{sections}</div>
             {parts::notes(session)}
         </div>
     }
@@ -81,7 +82,7 @@ fn section(session: Session, kind: QuestionKind) -> AnyView {
             QuestionKind::Diff => growth::second_file(session),
             // The answers to these questions depend neither on the device nor on a limit.
             QuestionKind::Bound | QuestionKind::Leaks | QuestionKind::Verdict => ().into_any(),
-            QuestionKind::Search | QuestionKind::Autopsy | QuestionKind::Compare => {
+            QuestionKind::Search | QuestionKind::Autopsy | QuestionKind::CompareAllocators => {
                 parts::conditions(session)
             }
         };
@@ -101,11 +102,11 @@ fn section(session: Session, kind: QuestionKind) -> AnyView {
                 <button
                     type="button"
                     class="unfold"
-                    data-testid=format!("lab-{}", kind.id())
+                    data-testid=format!("lab-{}", kind.name())
                     aria-expanded=text(move || is_chosen.get().to_string())
                     on:click=choose
                 >
-                    {kind.title()}
+                    {title(kind)}
                 </button>
             </h3>
             {body}
@@ -120,7 +121,7 @@ fn has_answer(session: Session, kind: QuestionKind) -> bool {
         QuestionKind::Search => answers.search.is_some(),
         QuestionKind::Autopsy => answers.autopsy.is_some(),
         QuestionKind::Bound => answers.bound.is_some(),
-        QuestionKind::Compare => answers.compare.is_some(),
+        QuestionKind::CompareAllocators => answers.compare.is_some(),
         QuestionKind::Leaks => answers.leaks.is_some(),
         QuestionKind::Diff => answers.diff.is_some(),
         QuestionKind::Verdict => answers.verdict.is_some(),
@@ -143,7 +144,9 @@ fn answer(session: Session, kind: QuestionKind) -> AnyView {
             QuestionKind::Search => answers.search.as_ref().map(|found| search::search(session, found)),
             QuestionKind::Autopsy => answers.autopsy.as_ref().map(|found| autopsy::autopsy(session, found)),
             QuestionKind::Bound => answers.bound.as_ref().map(|bound| figures::bound(session, bound)),
-            QuestionKind::Compare => answers.compare.as_ref().map(|rows| search::compared(session, rows)),
+            QuestionKind::CompareAllocators => {
+                answers.compare.as_ref().map(|rows| search::compared(session, rows))
+            }
             QuestionKind::Leaks => answers.leaks.as_ref().map(|leaks| growth::leaks(session, leaks)),
             QuestionKind::Diff => answers.diff.as_ref().map(|(name, diff)| growth::diff(session, name, diff)),
             // The verdict is above the questions.
@@ -160,7 +163,7 @@ fn answers_of_kind(answers: Answers, kind: QuestionKind) -> Answers {
         QuestionKind::Search => kept.search = answers.search,
         QuestionKind::Autopsy => kept.autopsy = answers.autopsy,
         QuestionKind::Bound => kept.bound = answers.bound,
-        QuestionKind::Compare => kept.compare = answers.compare,
+        QuestionKind::CompareAllocators => kept.compare = answers.compare,
         QuestionKind::Leaks => kept.leaks = answers.leaks,
         QuestionKind::Diff => kept.diff = answers.diff,
         QuestionKind::Verdict => kept.verdict = answers.verdict,

@@ -18,8 +18,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use blockyard_answers::{
-    FIT_VERSION, FitAnswer, FitBy, FitCall, FitLargestAnswer, FitLayoutsAnswer, FitMapRow, FitResult,
-    FitSettingsAnswer,
+    FitAnswer, FitBy, FitCall, FitLargestAnswer, FitLayoutsAnswer, FitMapRow, FitResult, FitRunEnd,
+    FitSettingsAnswer, VERSION,
 };
 use blockyard_rules::conf_text;
 use thiserror::Error;
@@ -31,9 +31,6 @@ pub use self::runs::{FitProgram, RunCaller, RunConditions, RunCounts, Runs};
 pub use self::text::{largest_sentence, text};
 pub use self::vary::{Vary, VaryError, VaryOption};
 use crate::Mesh;
-
-/// The error of an answer that was stopped.
-const STOPPED: &str = "Ctrl-C";
 
 /// Why a question of `fit` cannot be asked.
 #[derive(Debug, Error)]
@@ -143,7 +140,7 @@ pub fn ask(
     };
     let program = runs.program;
     let call = FitCall {
-        version: FIT_VERSION,
+        version: VERSION,
         program: program.file.display().to_string(),
         arguments: program.arguments.clone(),
         steps: program.steps,
@@ -183,10 +180,10 @@ pub enum End {
 /// How the question of an answer ended.
 #[must_use]
 pub fn end(result: &FitResult) -> End {
-    let (error, is_found) = match result {
+    let (ended, is_found) = match result {
         FitResult::Largest(found) => {
             let all = || on_gpus(&found.first, &found.others);
-            (all().find_map(|on_gpu| on_gpu.error.as_deref()), all().all(|on_gpu| on_gpu.largest.is_some()))
+            (all().find_map(|on_gpu| on_gpu.error.as_ref()), all().all(|on_gpu| on_gpu.largest.is_some()))
         }
         FitResult::Map(found) => {
             let all = || on_gpus(&found.first, &found.others);
@@ -197,19 +194,22 @@ pub fn end(result: &FitResult) -> End {
         }
         FitResult::Settings(found) => {
             let all = || on_gpus(&found.first, &found.others);
-            (all().find_map(|on_gpu| on_gpu.error.as_deref()), all().all(|on_gpu| on_gpu.best.is_some()))
+            (all().find_map(|on_gpu| on_gpu.error.as_ref()), all().all(|on_gpu| on_gpu.best.is_some()))
         }
         FitResult::Layouts(found) => {
             let all = || on_gpus(&found.first, &found.others);
             let is_found = all().all(|on_gpu| on_gpu.best.is_some());
-            let mut failed = all().flat_map(|on_gpu| &on_gpu.layouts).filter_map(|row| row.error.as_deref());
-            let failed = if is_found { None } else { failed.next() };
-            (all().find_map(|on_gpu| on_gpu.error.as_deref()).or(failed), is_found)
+            let stopped = all().find_map(|on_gpu| on_gpu.error.as_ref());
+            let has_failed = all().flat_map(|on_gpu| &on_gpu.layouts).any(|row| row.error.is_some());
+            if stopped.is_none() && !is_found && has_failed {
+                return End::Failed;
+            }
+            (stopped, is_found)
         }
     };
-    match error {
-        Some(error) if error == STOPPED || error == text::why(STOPPED) => End::Stopped,
-        Some(_) => End::Failed,
+    match ended {
+        Some(FitRunEnd::Stopped) => End::Stopped,
+        Some(FitRunEnd::Failed(_)) => End::Failed,
         None if is_found => End::Found,
         None => End::NotFound,
     }

@@ -3,11 +3,12 @@
 use blockyard_record::{Bytes, Event, EventSink, NullSink, OnDone};
 use blockyard_replay::rivals::{Arena, Bfc, Buddy, NoCache, RivalAllocator, Stitching, Tlsf, Usage};
 use blockyard_replay::{OnProgress, Progress, StepResult, replay_rival};
+use blockyard_rules::has_setting;
 
 use crate::limited_run::FixedConditions;
 use crate::outcome::bytes;
 use crate::request_number;
-use crate::{AllocatorRow, Conditions, LabError, LimitedRun, Run};
+use crate::{AllocatorRow, Conditions, LabError, LimitedRun, Run, is_drivers_pool};
 
 /// Makes an allocator over a device of this many bytes.
 type Make = fn(Bytes) -> Box<dyn RivalAllocator>;
@@ -44,7 +45,7 @@ pub fn compare_allocators(
         format!("PyTorch, {}", conditions.conf)
     };
     let mut settings = vec![(own, conditions.conf.clone())];
-    if !conditions.conf.contains("expandable_segments:True") {
+    if !has_setting(&conditions.conf, "expandable_segments", "True") {
         settings
             .push(("PyTorch, expandable_segments:True".to_owned(), "expandable_segments:True".to_owned()));
     }
@@ -199,6 +200,6 @@ fn pytorch(
         }
     }
     let outcome = crate::outcome::outcome(run, fixed, 0, on_done)?;
-    let calls = (!fixed.conf.contains("cudaMallocAsync")).then(|| outcome.device_calls());
+    let calls = (!is_drivers_pool(&fixed.conf)).then(|| outcome.device_calls());
     Ok(peak.row(name, outcome.peak_reserved, calls, failed, per_request(nanos, done)))
 }

@@ -135,11 +135,7 @@ fn from_device(
     let labels = labels.collect();
     run.set_stacks(failures.stacks, stacks, labels);
     if !is_capacity_known {
-        run.is_capacity_assumed = true;
-        run.add_note(format!(
-            "a snapshot does not say how much memory the device has: {} are assumed where nothing limits the run",
-            run.capacity
-        ));
+        run.assume_capacity();
     }
     if let Some(note) = left_out_note(&left_out) {
         run.add_note(note);

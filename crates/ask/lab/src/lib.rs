@@ -77,7 +77,7 @@ mod what_if;
 pub use blockyard_answers::{
     Alignment, AllocatorRow, FailedAllocation, FindingTopic, FirstDifference, FirstOom, Forecast,
     GrowingCallSite, IterationSource, LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName,
-    PeakChange, PeakDiff, PinnedSegment, PinningBlock, VerdictKind,
+    PeakChange, PeakDiff, PinnedSegment, PinningBlock, QuestionKind, VerdictKind,
 };
 pub use blockyard_gpus::{context_and_libraries, non_pytorch_measured_text, pytorch_memory};
 
@@ -96,7 +96,7 @@ pub use outcome::{Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use run::Run;
 pub use setting_search::{
-    SearchResult, SearchStep, candidates, plain_candidates, recommended_row, search, search_result,
+    SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, recommended_row, search,
 };
 pub use source::{RunSource, Simulation, unpacked_text};
 pub use verdict::{Finding, Verdict, VerdictMoment, verdict};

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::replay_under;
 use crate::{
-    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, LabError, Leaks, Row, Run, RunSource,
-    Verdict, WhatIf, autopsy, bound, candidates, compare_allocators, diff, leaks, try_change, verdict,
-    what_if,
+    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, LabError, Leaks, QuestionKind, Row, Run,
+    RunSource, Verdict, WhatIf, autopsy, bound, candidates, compare_allocators, diff, leaks, try_change,
+    verdict, what_if,
 };
 
 /// A question about a run.
@@ -40,7 +40,7 @@ pub enum Question {
     /// How little memory any allocator could need: [`bound`].
     Bound,
     /// What other allocators do: [`compare_allocators`].
-    Compare(Conditions),
+    CompareAllocators(Conditions),
     /// What grows: [`leaks`].
     Leaks,
     /// What changed since another run: [`diff`].
@@ -62,8 +62,8 @@ pub enum LabAnswer {
     Autopsy(Option<Box<Autopsy>>),
     /// The answer to [`Question::Bound`].
     Bound(Bound),
-    /// The answer to [`Question::Compare`].
-    Compare(Vec<AllocatorRow>),
+    /// The answer to [`Question::CompareAllocators`].
+    CompareAllocators(Vec<AllocatorRow>),
     /// The answer to [`Question::Leaks`].
     Leaks(Leaks),
     /// The answer to [`Question::Diff`].
@@ -73,6 +73,21 @@ pub enum LabAnswer {
 }
 
 impl Question {
+    /// The question of a reader that this one is a part of.
+    #[must_use]
+    pub const fn kind(&self) -> QuestionKind {
+        match self {
+            Self::Verdict(_) => QuestionKind::Verdict,
+            Self::Autopsy(_) | Self::Change { .. } => QuestionKind::Autopsy,
+            Self::WhatIf { .. } => QuestionKind::WhatIf,
+            Self::Candidates(_) | Self::ReplayUnder(_) => QuestionKind::Search,
+            Self::Leaks => QuestionKind::Leaks,
+            Self::Diff(_) => QuestionKind::Diff,
+            Self::CompareAllocators(_) => QuestionKind::CompareAllocators,
+            Self::Bound => QuestionKind::Bound,
+        }
+    }
+
     /// Answers the question; `now` is a clock in nanoseconds.
     ///
     /// # Errors
@@ -101,8 +116,8 @@ impl Question {
                 LabAnswer::WhatIf(try_change(run, conditions, change, *request, *samples, on_progress)?)
             }
             Self::Bound => LabAnswer::Bound(bound(run, on_progress)?),
-            Self::Compare(conditions) => {
-                LabAnswer::Compare(compare_allocators(run, conditions, now, on_progress)?)
+            Self::CompareAllocators(conditions) => {
+                LabAnswer::CompareAllocators(compare_allocators(run, conditions, now, on_progress)?)
             }
             Self::Leaks => LabAnswer::Leaks(leaks(run, on_progress)?),
             Self::Verdict(conditions) => LabAnswer::Verdict(Box::new(verdict(run, conditions, on_progress)?)),

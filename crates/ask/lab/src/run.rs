@@ -50,6 +50,8 @@ pub struct Run {
     /// The limit that the file implies, found by a replay.
     implied_limit: Option<Limit>,
     notes: Vec<String>,
+    /// The one of the notes that names an assumed capacity.
+    capacity_note: Option<String>,
     /// The stack of each request; empty where none were recorded.
     stack_of: Vec<StackId>,
     stacks: Arc<Stacks>,
@@ -186,6 +188,7 @@ impl Run {
             ends_at_failure: false,
             implied_limit: None,
             notes: Vec::new(),
+            capacity_note: None,
             stack_of: Vec::new(),
             stacks: Arc::default(),
             unfreeable: Arc::default(),
@@ -285,6 +288,17 @@ impl Run {
         self.plan = PreparedWorkload::new(&self.workload);
     }
 
+    /// Says that the capacity of the run is an assumption.
+    pub(crate) fn assume_capacity(&mut self) {
+        self.is_capacity_assumed = true;
+        let note = format!(
+            "a snapshot does not say how much memory the device has: {} are assumed where nothing limits the run",
+            self.capacity
+        );
+        self.capacity_note = Some(note.clone());
+        self.notes.push(note);
+    }
+
     pub(crate) fn add_note(&mut self, note: String) {
         self.notes.push(note);
     }
@@ -338,6 +352,11 @@ impl Run {
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// The notes under a capacity that is given, which makes the note about an assumed one wrong.
+    pub fn notes_with_capacity(&self) -> impl Iterator<Item = &String> {
+        self.notes.iter().filter(|note| self.capacity_note.as_ref() != Some(note))
     }
 
     /// The same requests as a run whose own settings, device and limit are these.

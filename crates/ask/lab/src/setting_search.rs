@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, grouped};
-use blockyard_rules::{AllocatorConfig, setting_values, with_setting};
+use blockyard_rules::{AllocatorConfig, has_setting, setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
@@ -88,17 +88,13 @@ fn add_new(known: &mut Vec<String>, settings: Vec<String>) {
 /// pool is a model and so not plain.
 fn is_plain(own: &str, conf: &str) -> bool {
     // How many keys of one text the other text does not have with the same value.
-    let changed = |one, other| setting_values(one).filter(|entry| !has(other, *entry)).count();
+    let changed =
+        |one, other| setting_values(one).filter(|entry| !has_setting(other, entry.0, entry.1)).count();
     let both = setting_values(conf).filter(|(key, value)| {
-        !has(own, (key, value)) && setting_values(own).any(|(known, _)| known == *key)
+        !has_setting(own, key, value) && setting_values(own).any(|(known, _)| known == *key)
     });
     let count = changed(own, conf) + changed(conf, own) - both.count();
     !is_drivers_pool(conf) && (conf.is_empty() || count <= 1)
-}
-
-/// Whether a text of settings has a key with this value.
-fn has(text: &str, entry: (&str, &str)) -> bool {
-    setting_values(text).any(|known| known == entry)
 }
 
 /// All sensible settings for a run, and pairs of them. The [plain settings](plain_candidates) come first.
@@ -165,37 +161,27 @@ pub fn search(
         std::iter::once(conditions.conf.as_str()).chain(settings.iter().map(String::as_str)).collect();
     let mut rows = replay_all(&limited, &settings, on_step)?.into_iter();
     let Some(baseline) = rows.next() else { return Err(LabError::Cancelled) };
-    Ok(search_result(limited.run(), baseline, rows.collect()))
-}
-
-/// Says which of the rows is best.
-#[must_use]
-pub fn search_result(run: &Run, baseline: Row, rows: Vec<Row>) -> SearchResult {
-    SearchResult::of(baseline, rows, run.notes().to_vec())
+    Ok(SearchResult::of(baseline, rows.collect(), limited.run().notes().to_vec()))
 }
 
 impl SearchResult {
-    /// The result of rows that were found elsewhere, with what is not known about their run.
+    /// Says which of the rows is best. `notes` are what is not known about their run.
     #[must_use]
     pub fn of(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Self {
-        judged_result(baseline, rows, notes)
+        let front = pareto_front(&rows);
+        let best = recommended_row(&baseline, &rows);
+        let chosen = best.and_then(|best| rows.get(best));
+        let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
+        let sentence = match chosen {
+            Some(row) => {
+                gain_sentence(row, &baseline)
+                    + &least_clause_text(row, front.first().and_then(|first| rows.get(*first)))
+            }
+            None if front.is_empty() => nothing_fits_sentence(&baseline, &rows),
+            None => "no setting that was tried reserves less than the run's own".to_owned(),
+        };
+        Self { baseline, rows, front, best, line, sentence, notes }
     }
-}
-
-fn judged_result(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
-    let front = pareto_front(&rows);
-    let best = recommended_row(&baseline, &rows);
-    let chosen = best.and_then(|best| rows.get(best));
-    let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
-    let sentence = match chosen {
-        Some(row) => {
-            gain_sentence(row, &baseline)
-                + &least_clause_text(row, front.first().and_then(|first| rows.get(*first)))
-        }
-        None if front.is_empty() => nothing_fits_sentence(&baseline, &rows),
-        None => "no setting that was tried reserves less than the run's own".to_owned(),
-    };
-    SearchResult { baseline, rows, front, best, line, sentence, notes }
 }
 
 /// The index of the recommended setting among those that were tried; `None` if none is better than the run's
@@ -280,8 +266,9 @@ fn pareto_front(rows: &[Row]) -> Vec<usize> {
 }
 
 /// Whether the settings select the driver's pool.
-pub(crate) fn is_drivers_pool(conf: &str) -> bool {
-    setting_values(conf).any(|(key, value)| key == "backend" && value == "cudaMallocAsync")
+#[must_use]
+pub fn is_drivers_pool(conf: &str) -> bool {
+    has_setting(conf, "backend", "cudaMallocAsync")
 }
 
 fn gain_sentence(row: &Row, baseline: &Row) -> String {

@@ -44,7 +44,7 @@ pub struct AutopsyFailure {
 
 /// The request that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FailedAllocationAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailedAllocation {
     /// The request, counted from 1.
     pub request: u64,
@@ -84,7 +84,7 @@ impl FailedAllocation {
 
 /// A segment whose free bytes could not serve the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PinnedSegmentAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PinnedSegment {
     /// Where the segment starts, in the replay.
     pub addr: DeviceAddr,
@@ -110,7 +110,7 @@ pub struct PinnedSegment {
 
 /// A live block that keeps a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PinningBlockAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PinningBlock {
     /// Where the block starts, in the replay.
     pub addr: DeviceAddr,

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CertificateAnswer {
-    /// The certificate in a sentence. Documents written before this field was added lack it.
-    #[serde(default)]
+    /// The certificate in a sentence.
     pub sentence: String,
     /// The release of PyTorch whose rules the allocator followed.
     pub release: String,
@@ -31,11 +30,9 @@ pub struct CertificateAnswer {
 
 /// A fact that differs between PyTorch and a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DifferingFact"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// The step in which the fact differs, counted from 1; null where the fact belongs to no step. Documents
-    /// written before this field was added lack it.
-    #[serde(default)]
+    /// The step in which the fact differs, counted from 1; null where the fact belongs to no step.
     pub step: Option<u64>,
     /// The name of the fact.
     pub what: String,

@@ -30,7 +30,7 @@ pub struct DiffAnswer {
 
 /// The allocations of two runs side by side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AlignmentAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Alignment {
     /// How many are in both.
     pub same: u64,

@@ -6,7 +6,7 @@ use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// The version of a dry run's report.
-pub const DRY_RUN_VERSION: u32 = 1;
+pub const DRY_RUN_VERSION: u32 = crate::VERSION;
 
 /// The report of `blockyard dry-run --json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -286,7 +286,7 @@ impl DeviceRange {
 
 /// Bytes that depend on the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DryRunRange"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BytesRange {
     /// The least of all runs.
     pub least: Bytes,

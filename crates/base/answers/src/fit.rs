@@ -5,11 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     FitConditions, FitContradiction, FitGrowth, FitHolder, FitLayoutsAnswer, FitMapAnswer, FitProbe,
-    FitSettingsAnswer, FitVary,
+    FitRunEnd, FitSettingsAnswer, FitVary,
 };
-
-/// The version of the reports of `blockyard fit`.
-pub const FIT_VERSION: u32 = 1;
 
 /// The report of `blockyard fit --json`: the call, and the answer to one of four questions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,7 +107,7 @@ pub struct FitLargestOnGpu {
     /// The value whose run ended the search, or null.
     pub failed_at: Option<u64>,
     /// Why the run ended the search, or null.
-    pub error: Option<String>,
+    pub error: Option<FitRunEnd>,
 }
 
 /// A line of the program.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FitConditions, FitHolder, FitRun};
+use crate::{FitConditions, FitHolder, FitRun, FitRunEnd};
 
 /// Which layouts of ranks fit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct FitLayoutsOnGpu {
     /// The layouts of ranks.
     pub layouts: Vec<FitLayout>,
     /// Why the question ended before its end, or null.
-    pub error: Option<String>,
+    pub error: Option<FitRunEnd>,
 }
 
 /// A layout of ranks. The fields but `layout` are null where the program failed or was not run; where it was

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FitConditions, FitContradiction, FitProbe, FitValues, FitVary};
+use crate::{FitConditions, FitContradiction, FitProbe, FitRunEnd, FitValues, FitVary};
 
 /// The largest value of an option, by another option, by settings or by layouts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -89,5 +89,5 @@ pub struct FitMapRow {
     /// The value whose run ended the search, or null.
     pub failed_at: Option<u64>,
     /// Why the run ended the search, or null.
-    pub error: Option<String>,
+    pub error: Option<FitRunEnd>,
 }

@@ -133,7 +133,6 @@ pub struct FitFailedRequest {
     pub at: Option<String>,
     /// Whether the request came from a thread without a line of the program, so that `at` is the line that
     /// waited for the thread.
-    #[serde(rename = "is_below")]
     pub is_of_other_thread: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FitConditions, FitProbe};
+use crate::{FitConditions, FitProbe, FitRunEnd};
 
 /// Which settings of the allocator a program fits under.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct FitSettingsOnGpu {
     /// What is not known, in sentences.
     pub notes: Vec<String>,
     /// Why a run ended the question, or null.
-    pub error: Option<String>,
+    pub error: Option<FitRunEnd>,
 }
 
 /// Settings, and what their replay says.

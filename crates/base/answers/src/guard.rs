@@ -4,9 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::DryRunAnswer;
 
-/// The version of the guard's report.
-pub const GUARD_VERSION: u32 = 1;
-
 /// The report of `blockyard guard --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -21,7 +21,7 @@ pub struct LeaksAnswer {
 
 /// How the iterations of a run were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "IterationSourceAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IterationSource {
     /// Markers of the recording, or labels of the workload.

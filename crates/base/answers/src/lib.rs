@@ -5,17 +5,13 @@
 //! these types; where they know more than the JSON shows, their types contain these, or are written into
 //! them. A program that reads Blockyard's answers needs this crate and a reader of JSON.
 //!
-//! Every document but those of `verify` and `python` has a version ([`QUESTIONS_VERSION`],
-//! [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`], [`FIT_VERSION`]). The version grows when a
+//! Every document but those of `verify` and `python` has a version, [`VERSION`]. The version grows when a
 //! field changes its meaning or goes; a field may be added without that, and readers pass over fields that
-//! they do not know. [`read`] reads each version that Blockyard has written. Sizes are bytes, addresses are
-//! those of a replay, requests and steps are counted from 1, and `notes` are sentences about what is not
-//! known.
+//! they do not know. [`read`] reads this version alone. Sizes are bytes, addresses are those of a replay,
+//! requests and steps are counted from 1, and `notes` are sentences about what is not known.
 //!
 //! A type with `Answer` at the end is a whole answer, or is written from a larger type. Types of one document
-//! alone begin with its name (`Fit`, `DryRun`, `Guard`). JSON Schemas are published: a type that had another
-//! name keeps that name there (`schemars(rename)`). A field keeps the name that the JSON has, or says which
-//! (`serde(rename)`).
+//! alone begin with its name (`Fit`, `DryRun`, `Guard`).
 //!
 //! With the feature `schema` each type has a JSON Schema; those of the documents are written in
 //! `docs/schema`.
@@ -25,7 +21,7 @@
 //! ```
 //! use blockyard_answers::{Answer, Bytes, QuestionLine};
 //!
-//! let printed = r#"{"version": 2, "file": "run.jsonl", "run": "run", "question": "leaks", "steps": "markers",
+//! let printed = r#"{"version": 1, "file": "run.jsonl", "run": "run", "question": "leaks", "steps": "markers",
 //!     "boundaries": [10, 20], "live": [512, 1024], "growing": [], "notes": []}"#;
 //! let QuestionLine::Answer(line) = serde_json::from_str(printed)? else { panic!("no answer") };
 //! let Answer::Leaks(leaks) = line.answer else { panic!("another question") };
@@ -43,6 +39,7 @@ mod fit;
 mod fit_layouts;
 mod fit_map;
 mod fit_run;
+mod fit_run_end;
 mod fit_settings;
 mod guard;
 mod leaks;
@@ -72,31 +69,27 @@ pub use dry_run::{
     DryRunGpu, DryRunHolder, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks, DryRunRank,
     DryRunRanks, DryRunResult, DryRunStep, ProgramLine,
 };
-pub use fit::{
-    FIT_VERSION, FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting,
-};
+pub use fit::{FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting};
 pub use fit_layouts::{FitLayout, FitLayoutsAnswer, FitLayoutsOnGpu, FitRank};
 pub use fit_map::{FitBy, FitMapAnswer, FitMapOnGpu, FitMapRow};
 pub use fit_run::{
     FitConditions, FitContradiction, FitContradictionKind, FitFailedRequest, FitGpu, FitGrowth,
     FitGrowthKind, FitHolder, FitProbe, FitRun, FitValues, FitVary, FitVaryKind,
 };
+pub use fit_run_end::FitRunEnd;
 pub use fit_settings::{FitOom, FitReplay, FitReplayResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu};
-pub use guard::{
-    GUARD_VERSION, GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram,
-};
+pub use guard::{GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram};
 pub use leaks::{GrowingCallSite, IterationSource, LeaksAnswer};
 pub use limit::{Limit, LimitKind, LimitSource};
-pub use line::{Answer, AnswerLine, ErrorLine, QUESTIONS_VERSION, QuestionLine};
+pub use line::{Answer, AnswerLine, ErrorLine, QuestionKind, QuestionLine};
 pub use outcome::{
     ComparedOutcome, FirstDifference, FirstOom, ReplayedOutcome, SearchAnswer, SettingOutcome, SettingResult,
     WhatIfAnswer,
 };
 pub use program::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNote};
-pub use read::{Document, DocumentError, read};
+pub use read::{Document, DocumentError, VERSION, read};
 pub use snapshot::{
-    DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SNAPSHOT_VERSION, SnapshotAnswer,
-    SnapshotLine, StackFrame,
+    DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SnapshotAnswer, SnapshotLine, StackFrame,
 };
 pub use verdict::{
     FindingAnswer, FindingTopic, Forecast, HoldingLineAnswer, MomentName, VerdictAnswer, VerdictKind,

@@ -23,7 +23,7 @@ pub struct Limit {
 
 /// How a limit is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LimitSourceAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LimitSource {
     /// The file of a run that went out of memory implies the limit.

@@ -7,11 +7,6 @@ use crate::{
     WhatIfAnswer,
 };
 
-/// The version of the answers to questions about runs.
-///
-/// Version 1 had no bounds of a limit: only answers of `autopsy` had `limit`, as `lowest` and `highest`.
-pub const QUESTIONS_VERSION: u32 = 2;
-
 /// One line of `--json`: the answer about one run, or why one file has no answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -27,7 +22,7 @@ pub enum QuestionLine {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerLine {
-    /// 2; the version grows when a field changes its meaning or goes.
+    /// 1; the version grows when a field changes its meaning or goes.
     pub version: u32,
     /// The file as the command line names it. Absent where no file was named, as in the Python package.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +38,7 @@ pub struct AnswerLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorLine {
-    /// 2; the version grows when a field changes its meaning or goes.
+    /// 1; the version grows when a field changes its meaning or goes.
     pub version: u32,
     /// The file as the command line names it.
     pub file: String,
@@ -74,6 +69,63 @@ pub enum Answer {
     Leaks(LeaksAnswer),
 }
 
+/// A question about a run. Each is a command of `blockyard`, and has an [`Answer`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuestionKind {
+    /// What happened.
+    #[default]
+    Verdict,
+    /// Why the run goes out of memory.
+    Autopsy,
+    /// The run under other settings.
+    WhatIf,
+    /// The run under all sensible settings.
+    Search,
+    /// What grows from iteration to iteration.
+    Leaks,
+    /// What changed from one run to another.
+    Diff,
+    /// The run through other allocators.
+    CompareAllocators,
+    /// How good any allocator could be.
+    Bound,
+}
+
+impl QuestionKind {
+    /// All questions, in the order in which a reader asks them.
+    pub const ALL: [Self; 8] = [
+        Self::Verdict,
+        Self::Autopsy,
+        Self::WhatIf,
+        Self::Search,
+        Self::Leaks,
+        Self::Diff,
+        Self::CompareAllocators,
+        Self::Bound,
+    ];
+
+    /// The name of the command, which JSON and links have too.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Verdict => "verdict",
+            Self::Autopsy => "autopsy",
+            Self::WhatIf => "what-if",
+            Self::Search => "search",
+            Self::Leaks => "leaks",
+            Self::Diff => "diff",
+            Self::CompareAllocators => "compare-allocators",
+            Self::Bound => "bound",
+        }
+    }
+
+    /// The question with this name; `None` for other names.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// Each answer is a variant of [`Answer`], so that a caller gives the answer alone.
 macro_rules! from_answers {
     ($($variant:ident($answer:ident)),+ $(,)?) => {
@@ -82,6 +134,16 @@ macro_rules! from_answers {
                 Self::$variant(answer)
             }
         })+
+
+        impl Answer {
+            /// The question that is answered.
+            #[must_use]
+            pub const fn kind(&self) -> QuestionKind {
+                match self {
+                    $(Self::$variant(_) => QuestionKind::$variant,)+
+                }
+            }
+        }
     };
 }
 

@@ -54,8 +54,7 @@ pub struct SearchAnswer {
 pub struct SettingOutcome {
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
     pub conf: String,
-    /// The release of PyTorch whose rules hold; empty in a document that was written before rows had a
-    /// release.
+    /// The release of PyTorch whose rules hold.
     pub release: String,
     /// The bytes of the device.
     pub capacity: Bytes,
@@ -140,7 +139,7 @@ pub struct FirstOom {
 
 /// The first request that leads to other events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DifferingRequest"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FirstDifference {
     /// The request, counted from 1.
     pub request: u64,

@@ -24,7 +24,7 @@ pub struct ProgramAnswer {
 
 /// A remark about a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ProgramNoteAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramNote {
     /// The line of the program, counted from 1; 0 where no line ran.
     pub line: u32,

@@ -7,9 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CertificateAnswer, ErrorLine};
 
-/// The version of what `blockyard snapshot --json` writes.
-pub const SNAPSHOT_VERSION: u32 = 1;
-
 /// One line of `blockyard snapshot --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -17,7 +14,7 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 pub enum SnapshotLine {
     /// A snapshot was opened.
     Opened(Box<SnapshotAnswer>),
-    /// A file was not opened. The version is 1.
+    /// A file was not opened.
     Failed(ErrorLine),
 }
 
@@ -30,7 +27,6 @@ pub struct SnapshotAnswer {
     /// The file as the command line names it.
     pub file: String,
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
-    #[serde(rename = "config")]
     pub conf: String,
     /// Each setting that the snapshot has, as text; -1 means no limit.
     pub settings: BTreeMap<String, String>,

@@ -107,7 +107,7 @@ impl OomLimit {
 
 /// How the memory was used when a request failed, after everything was released that could be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MemoryAtFailureAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryAtFailure {
     /// Bytes of segments.
     pub reserved: Bytes,
@@ -178,7 +178,7 @@ impl MemoryAtFailure {
 
 /// Why a request ran out of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "OomCauseAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OomCause {

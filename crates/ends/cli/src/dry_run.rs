@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_other_orders, run_ranks};
 use blockyard_gpus::GpuProfile;
 
-pub(crate) use self::options::{DryRunOptions, gpu as gpu_of, python};
+pub(crate) use self::options::{DryRunOptions, ProgramOptions, PythonOption, gpu as gpu_of};
 use crate::exit_status::ExitStatus;
 use crate::options::{OpenOptions, PageOptions};
 use crate::{output, page};
@@ -36,14 +36,14 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     if ranks.as_ref().is_some_and(|ranks| ranks.running().len() > 1) && options.opens_page {
         bail!("--page opens one snapshot: name one rank with --ranks");
     }
-    let python = options.python();
+    let python = options.program.python.command();
     let torch = Torch::find(&python)?;
     let prepared = prepare(&torch, &find_standin()?)?;
     let opened = OpenedSnapshot::of(options)?;
     let program = Program {
         arguments: options.arguments.clone(),
-        devices: u32::from(options.devices).max(ranks.as_ref().map_or(1, Ranks::per_node)),
-        conf: options.conf.clone(),
+        devices: u32::from(options.program.devices).max(ranks.as_ref().map_or(1, Ranks::per_node)),
+        conf: options.program.conf.clone(),
         snapshot: opened.path.clone(),
         iterations: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),

@@ -60,7 +60,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
     let question = options.question()?;
     let conditions = options.gpus().into_iter();
     let conditions: Vec<RunConditions> = conditions
-        .map(|gpu| RunConditions::new(gpu, options.limit, options.conf.clone()))
+        .map(|gpu| RunConditions::new(gpu, options.limit, options.program.conf.clone()))
         .collect::<Result<_, FitError>>()?;
     let program = options.program();
     let torch = Torch::find(&program.python)?;

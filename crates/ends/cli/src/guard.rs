@@ -23,7 +23,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
     let place = GuardPaths::of(options)?;
     let mut file = place.read(options)?;
     let entries = entries(options, &place, &file)?;
-    let python = absolute_command(&dry_run::python(options.python.as_deref()));
+    let python = absolute_command(&options.python.command());
     let torch = Torch::find(&python)?;
     let standin = find_standin()?;
     let prepared = prepare(&torch, &std::path::absolute(&standin).unwrap_or(standin))?;

@@ -55,8 +55,8 @@ pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, ProgramCall, play_program};
 pub use questions::{
-    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, LeaksQuestion, RunQuestion,
-    SearchQuestion, VerdictQuestion, WhatIfQuestion, ask, ask_diff, ask_diff_iterations, json_line,
+    AllocatorsQuestion, BoundQuestion, ConditionOptions, ConfOptions, RunQuestion, SearchQuestion,
+    WhatIfQuestion, ask, ask_diff, ask_diff_iterations, json_line,
 };
 pub use snapshot::{certify_device, describe_device};
 pub use typeface::font_faces;

@@ -14,8 +14,7 @@ use crate::fit::FitOptions;
 use crate::guard::GuardOptions;
 use crate::lesson::LessonOptions;
 use crate::questions::{
-    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, FileOptions, LeaksQuestion,
-    SearchQuestion, VerdictQuestion, WhatIfQuestion,
+    AllocatorsQuestion, BoundQuestion, ConfOptions, FileOptions, SearchQuestion, WhatIfQuestion,
 };
 use crate::site::SiteOptions;
 use crate::snapshot::MomentChoice;
@@ -30,7 +29,7 @@ pub(crate) struct Options {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    verdict: FileOptions<VerdictQuestion>,
+    verdict: FileOptions<ConfOptions>,
 }
 
 impl Options {
@@ -47,7 +46,7 @@ pub(crate) enum Command {
     ///
     /// The exit status is 0 if every run fits, 1 if one goes out of memory, 2 if a file cannot be read or
     /// replayed.
-    Verdict(FileOptions<VerdictQuestion>),
+    Verdict(FileOptions<ConfOptions>),
     /// Run operations through the allocator and write the results, in the format of the input.
     Run(RunOptions),
     /// Replay recordings of PyTorch's allocator and compare everything that they contain.
@@ -102,7 +101,7 @@ pub(crate) enum Command {
     ///
     /// The exit status is 0 if no run goes out of memory, 1 if one does, 2 if a file cannot be read or
     /// replayed.
-    Autopsy(FileOptions<AutopsyQuestion>),
+    Autopsy(FileOptions<ConfOptions>),
     /// Say how good any allocator could be: the peak of live bytes, and a layout that knows all lifetimes.
     Bound(FileOptions<BoundQuestion>),
     /// Run the same requests through other allocators.
@@ -119,7 +118,7 @@ pub(crate) enum Command {
     /// Say what grows from iteration to iteration, by call site.
     ///
     /// The exit status is 0 if nothing grows, 1 if something does, 2 if a file cannot be read.
-    Leaks(FileOptions<LeaksQuestion>),
+    Leaks(FileOptions<ConfOptions>),
     /// Read a lesson in the terminal, check an answer to its exercise, print a handout.
     ///
     /// Without a lesson, lists all lessons of Blockyard.
@@ -183,7 +182,7 @@ pub(crate) struct PythonOptions {
     #[arg(long, value_name = "RELEASE", default_value_t = Release::OF_RECORDED_OPERATORS)]
     pub(crate) release: Release,
     /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
-    #[arg(long, visible_alias = "capacity", value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// Write a recording of the first device to this file; the page and `verify` read the recording.
     #[arg(long, value_name = "FILE")]
@@ -195,7 +194,7 @@ pub(crate) struct PythonOptions {
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     pub(crate) max_operators: u64,
     /// Stop the program after it has asked for this many allocations and frees of GPU memory.
-    #[arg(long, alias = "max-events", default_value_t = 10_000_000, value_name = "COUNT")]
+    #[arg(long, default_value_t = 10_000_000, value_name = "COUNT")]
     pub(crate) max_requests: u64,
     /// Stop the program if its own data takes this much of the computer's memory.
     #[arg(long, default_value_t = MAX_HOST_MEMORY, value_name = "SIZE", value_parser = size)]
@@ -219,7 +218,7 @@ pub(crate) struct RunOptions {
     pub(crate) conf: Option<String>,
     /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names, or a real
     /// device's own.
-    #[arg(long, visible_alias = "capacity", value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// Place segments by the virtual device's own rule, even if the file says where the driver placed them.
     #[arg(long)]
@@ -260,7 +259,7 @@ pub(crate) struct PlayOptions {
     #[arg(long, value_name = "RELEASE", default_value_t)]
     pub(crate) release: Release,
     /// The device's memory, as bytes or with a unit; 1 GiB without it, or what a preset names.
-    #[arg(long, visible_alias = "capacity", value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// Where segments are taken from: `virtual`, or `cuda:0` for real ones where the driver places them.
     #[arg(long, default_value = "virtual")]
@@ -327,11 +326,8 @@ pub(crate) struct ReportCommand {
     /// Only this device of a snapshot, or `host` for its pinned memory; without it, all.
     #[arg(long, value_name = "INDEX|host")]
     pub(crate) device: Option<MemoryName>,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
     #[command(flatten)]
-    pub(crate) conditions: ConditionOptions,
+    pub(crate) under: ConfOptions,
 }
 
 /// Where the built page is.
@@ -385,11 +381,8 @@ pub(crate) struct DiffOptions {
     /// Compare two steps of the first run instead, counted from 1; steps are found as `leaks` finds them.
     #[arg(long, num_args = 2, value_names = ["STEP", "STEP"], conflicts_with = "files")]
     pub(crate) steps: Vec<usize>,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, each run's own.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
     #[command(flatten)]
-    pub(crate) conditions: ConditionOptions,
+    pub(crate) under: ConfOptions,
     /// One JSON value a run instead of sentences for people; docs/questions-json.md describes it.
     #[arg(long)]
     pub(crate) json: bool,

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use blockyard_answers::{Answer, AnswerLine, ErrorLine, Limit, QUESTIONS_VERSION};
+use blockyard_answers::{Answer, AnswerLine, ErrorLine, Limit, VERSION};
 use blockyard_lab::Run;
 use blockyard_record::grouped;
 use blockyard_replay::OnProgress;
@@ -31,8 +31,8 @@ use crate::progress::Bar;
 
 pub(crate) use self::options::FileOptions;
 pub use self::options::{
-    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, LeaksQuestion, RunQuestion,
-    SearchQuestion, VerdictQuestion, WhatIfQuestion,
+    AllocatorsQuestion, BoundQuestion, ConditionOptions, ConfOptions, RunQuestion, SearchQuestion,
+    WhatIfQuestion,
 };
 
 /// The answer about one file.
@@ -87,15 +87,10 @@ pub fn ask_diff_iterations(
 }
 
 fn line_of(file: Option<&str>, run: &str, answer: QuestionReply) -> AnswerLine {
-    AnswerLine {
-        version: QUESTIONS_VERSION,
-        file: file.map(str::to_owned),
-        run: run.to_owned(),
-        answer: answer.json,
-    }
+    AnswerLine { version: VERSION, file: file.map(str::to_owned), run: run.to_owned(), answer: answer.json }
 }
 
-/// An answer as the line of JSON that is printed: fields by name, as every version wrote them.
+/// An answer as the line of JSON that is printed: fields by name.
 ///
 /// # Errors
 ///
@@ -175,7 +170,7 @@ pub(crate) fn write_error(
 ) -> anyhow::Result<()> {
     let text = format!("{error:#}");
     if as_json {
-        let line = ErrorLine { version: QUESTIONS_VERSION, file: file.to_owned(), error: text };
+        let line = ErrorLine { version: VERSION, file: file.to_owned(), error: text };
         output::line(out, &json_line(&line)?)?;
     } else {
         output::line(out, &format!("{file}: no answer: {text}"))?;

@@ -24,7 +24,7 @@ pub(crate) fn report(options: &ReportCommand) -> anyhow::Result<ExitCode> {
     };
     let bar = Bar::new(&path);
     let source = source(&options.file)?;
-    let conditions = |run: &_| options.conditions.of_run_with(run, options.conf.as_deref());
+    let conditions = |run: &_| options.under.of_run(run);
     let html = report_under(source.into(), &content, &conditions, &mut |progress| bar.report(&progress))
         .with_context(|| path.clone())?;
     drop(bar);

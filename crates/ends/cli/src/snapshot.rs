@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
-use blockyard_answers::{CertificateAnswer, DeviceAnswer, ErrorLine, SNAPSHOT_VERSION, SnapshotAnswer};
+use blockyard_answers::{CertificateAnswer, DeviceAnswer, ErrorLine, SnapshotAnswer, VERSION};
 use blockyard_pytorch::snapshot::{self, SnapshotFile};
 use blockyard_record::{Bytes, Frame};
 use blockyard_replay::{OnProgress, Progress, certify};
@@ -65,7 +65,7 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
                 has_failed = true;
                 let error = format!("{error:#}");
                 if options.json {
-                    let line = ErrorLine { version: SNAPSHOT_VERSION, file: name, error };
+                    let line = ErrorLine { version: VERSION, file: name, error };
                     output::line(&mut out, &json_line(&line)?)?;
                 } else {
                     output::line(&mut out, &format!("{name}: not opened: {error}"))?;
@@ -217,7 +217,7 @@ impl FileSummary {
     fn json(&self, name: &str, reports: &[DeviceReport]) -> SnapshotAnswer {
         let of = |is_host| reports.iter().filter(move |report| report.is_host == is_host);
         SnapshotAnswer {
-            version: SNAPSHOT_VERSION,
+            version: VERSION,
             file: name.to_owned(),
             conf: self.file.settings.conf.clone(),
             settings: self.file.settings.values.iter().cloned().collect(),

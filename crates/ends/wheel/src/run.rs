@@ -1,8 +1,8 @@
 //! The requests of a run, and questions about them.
 
 use blockyard_cli::{
-    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, ConditionOptions, LeaksQuestion, RunQuestion,
-    SearchQuestion, VerdictQuestion, WhatIfQuestion,
+    AllocatorsQuestion, BoundQuestion, ConditionOptions, ConfOptions, RunQuestion, SearchQuestion,
+    WhatIfQuestion,
 };
 use blockyard_lab::Run;
 use blockyard_pytorch::RecordedRun;
@@ -125,7 +125,7 @@ impl RunData {
         conditions: ConditionArguments,
     ) -> PyResult<String> {
         let conditions = conditions.options()?;
-        self.answer(py, &RunQuestion::Verdict(VerdictQuestion { conf, conditions }))
+        self.answer(py, &RunQuestion::Verdict(ConfOptions { conf, conditions }))
     }
 
     /// Why the run goes out of memory.
@@ -136,7 +136,7 @@ impl RunData {
         conditions: ConditionArguments,
     ) -> PyResult<String> {
         let conditions = conditions.options()?;
-        self.answer(py, &RunQuestion::Autopsy(AutopsyQuestion { conf, conditions }))
+        self.answer(py, &RunQuestion::Autopsy(ConfOptions { conf, conditions }))
     }
 
     /// How good any allocator could be.
@@ -146,7 +146,7 @@ impl RunData {
 
     /// What grows from iteration to iteration.
     fn leaks(&self, py: Python<'_>) -> PyResult<String> {
-        self.answer(py, &RunQuestion::Leaks(LeaksQuestion::default()))
+        self.answer(py, &RunQuestion::Leaks(ConfOptions::default()))
     }
 
     /// What other allocators would have reserved.
@@ -215,7 +215,7 @@ impl ConditionArguments {
         Ok(ConditionOptions {
             limit: self.0.map(Size::bytes).transpose()?,
             fraction: None,
-            capacity: self.1.map(Size::bytes).transpose()?,
+            total_memory: self.1.map(Size::bytes).transpose()?,
             release: release.map_err(|error| BlockyardError::new_err(error.to_string()))?,
         })
     }

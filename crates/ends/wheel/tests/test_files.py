@@ -152,17 +152,6 @@ def test_a_run_that_went_out_of_memory_is_asked_under_the_limit_that_its_file_im
     assert snapshot.search().best is None
 
 
-def test_answers_of_version_1_are_read():
-    row = {"conf": "", "capacity": 1, "limit": None, "peak_allocated": 1, "peak_reserved": 2, "ooms": 0, "first_oom": None}
-    answer = _answers.WhatIf.of({"version": 1, "baseline": row, "settings": [row], "notes": []})
-    assert answer.limit is None and answer.baseline.fits and answer.baseline.peak_reserved_at_high == 2
-    limit = {"lowest": 1, "highest": 2, "source": "fraction", "others": 0}
-    autopsy = _answers.Autopsy.of({"version": 1, "cause": "live_bytes_at_limit", "sentence": "", "limit": limit})
-    assert (autopsy.limit.low, autopsy.limit.high, autopsy.limit.source) == (1, 2, "inferred")
-    change = {"kind": "setting", "value": "", "proved": False, "sentence": ""}
-    assert not _answers.Change.of(change).depends_on_limit
-
-
 def test_errors_say_what_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError):
         blockyard.open(tmp_path / "missing.pickle")

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use blockyard_lab::{
     Conditions, LabError, Limit, LimitKind, LimitSource, LimitedRun, Row, Run, candidates, device_text,
-    plain_candidates,
+    is_drivers_pool, plain_candidates,
 };
 use blockyard_record::grouped;
 use blockyard_replay::{OnProgress, Progress};
@@ -141,7 +141,7 @@ impl Settings {
 
 impl TriedSetting {
     fn is_drivers_pool(&self) -> bool {
-        self.conf.contains("backend:cudaMallocAsync")
+        is_drivers_pool(&self.conf)
     }
 
     /// Peak reserved, out of memory, device calls, as HTML.

@@ -2,14 +2,17 @@
 //! out of memory.
 
 use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
-use blockyard_lab::{Change, ChangeKind, Outcome, Row, Verdict, VerdictKind, context_and_libraries};
+use blockyard_lab::{
+    Change, ChangeKind, Outcome, QuestionKind, Row, Verdict, VerdictKind, context_and_libraries,
+    is_drivers_pool,
+};
 use blockyard_record::{Bytes, grouped};
 use blockyard_rules::conf_text;
 use blockyard_workload::Request;
 use leptos::prelude::*;
 
 use super::parts::{figure, first_oom, hypothesis};
-use crate::lab::{Cell, QuestionKind, Trial};
+use crate::lab::{Cell, Trial};
 use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::numbers::grouped_signed;
@@ -131,7 +134,7 @@ fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
             end(after)
         )
     });
-    let is_drivers_pool = row.conditions.conf.contains("backend:cudaMallocAsync");
+    let is_drivers_pool = is_drivers_pool(&row.conditions.conf);
     let in_use = (is_drivers_pool && row.limit.is_some()).then(|| {
         "Under cudaMallocAsync a memory fraction limits the bytes in use and not those that the driver's pool keeps: more than the limit \
          may be reserved."

@@ -2,8 +2,8 @@
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    Conditions, Finding, FindingTopic, HoldingLine, MomentName, SearchResult, Verdict, VerdictKind,
-    VerdictMoment,
+    Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind, SearchResult, Verdict,
+    VerdictKind, VerdictMoment,
 };
 use blockyard_record::{Bytes, counted, grouped};
 use blockyard_rules::conf_text;
@@ -12,7 +12,7 @@ use leptos::prelude::*;
 use super::parts::{conditions_text, first_oom, given_text, hypothesis, line_to_copy};
 use super::{failure_view, working};
 use crate::browser;
-use crate::lab::{Answers, QuestionKind};
+use crate::lab::Answers;
 use crate::messages::sentence;
 use crate::session::Session;
 use crate::view::holders::holding_table;

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_answers::{FitHolder, FitLargestOnGpu, FitProbe, FitSite, FitTriedSetting};
-use blockyard_rules::with_setting;
+use blockyard_answers::{FitHolder, FitLargestOnGpu, FitProbe, FitRunEnd, FitSite, FitTriedSetting};
+use blockyard_rules::{has_setting, with_setting};
 
 use super::own_settings;
 use super::run_queue::{AnswerQueue, each};
-use super::runs::{RunConditions, RunEnd, Runs};
+use super::runs::{RunConditions, Runs};
 use super::vary::Vary;
 use crate::{Probe, SearchOutcome, Values, fit_growth, search};
 
@@ -25,11 +25,6 @@ const SMALL_WORKSPACE: (&str, &str) = ("CUBLAS_WORKSPACE_CONFIG", ":16:8");
 pub(super) fn largest(runs: &Runs<'_>, conditions: &[RunConditions], vary: &Vary) -> Vec<FitLargestOnGpu> {
     let ask = |conditions: &RunConditions, _before: &AnswerQueue<_>| on_gpu(runs, conditions, vary);
     each(conditions, runs.queue.most(), ask, |answer| answer.error.is_some())
-}
-
-/// The value whose run ended a search, and why.
-pub(super) fn failure(found: SearchOutcome<RunEnd>) -> (Option<u64>, Option<String>) {
-    found.failure.map(|(value, end)| (value, end.into_error())).unzip()
 }
 
 fn on_gpu(runs: &Runs<'_>, conditions: &RunConditions, vary: &Vary) -> FitLargestOnGpu {
@@ -54,7 +49,7 @@ fn on_gpu(runs: &Runs<'_>, conditions: &RunConditions, vary: &Vary) -> FitLarges
     }
     answer.probes = found.probes.iter().map(FitProbe::from).collect();
     answer.contradictions = found.contradictions();
-    (answer.failed_at, answer.error) = failure(found);
+    (answer.failed_at, answer.error) = found.failure.unzip();
     answer
 }
 
@@ -68,7 +63,11 @@ struct Explanation<'a> {
 }
 
 impl Explanation<'_> {
-    fn add(&self, found: &mut SearchOutcome<RunEnd>, answer: &mut FitLargestOnGpu) -> Result<(), RunEnd> {
+    fn add(
+        &self,
+        found: &mut SearchOutcome<FitRunEnd>,
+        answer: &mut FitLargestOnGpu,
+    ) -> Result<(), FitRunEnd> {
         let Self { runs, conditions, vary, best, next } = *self;
         let mut needs = None;
         if let Some(next) = next {
@@ -91,7 +90,7 @@ impl Explanation<'_> {
 
     /// Tries settings without a change of the program, with the first value that does not fit: expandable
     /// segments and, if these do not help, smaller workspaces of cuBLAS too.
-    fn try_settings(&self, answer: &mut FitLargestOnGpu) -> Result<(), RunEnd> {
+    fn try_settings(&self, answer: &mut FitLargestOnGpu) -> Result<(), FitRunEnd> {
         let Some(next) = self.next else { return Ok(()) };
         let probe = |conditions: &RunConditions, value| self.runs.probe(conditions, self.vary, value);
         let tried = |variable: &str, conf, fits| FitTriedSetting {
@@ -103,7 +102,7 @@ impl Explanation<'_> {
         };
         let own = own_settings(self.conditions);
         let mut conditions = self.conditions.clone();
-        if !own.contains("expandable_segments:True") {
+        if !has_setting(&own, "expandable_segments", "True") {
             let conf = with_setting(&own, "expandable_segments", Some("True"));
             conditions = conditions.under(&conf);
             let mut setting = tried(ALLOCATOR, conf, probe(&conditions, next.value)?.run.fits);
@@ -129,7 +128,7 @@ impl Explanation<'_> {
 }
 
 /// Values below the largest that are run for the rule of growth alone.
-fn more(values: &Values, largest: u64, found: &SearchOutcome<RunEnd>) -> Vec<u64> {
+fn more(values: &Values, largest: u64, found: &SearchOutcome<FitRunEnd>) -> Vec<u64> {
     let known = |value: u64| found.probes.iter().any(|probe| probe.value == value);
     let count = found.probes.iter().filter(|probe| probe.run.fits).count() as u64;
     let number = values.number_below(largest);

@@ -7,14 +7,14 @@ mod text;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use blockyard_answers::{FitLayout, FitLayoutsOnGpu, FitRank};
+use blockyard_answers::{FitLayout, FitLayoutsOnGpu, FitRank, FitRunEnd};
 use thiserror::Error;
 
 pub(super) use self::runner::LayoutRunner;
 pub(super) use self::text::{layout_text, write, write_ranks};
+use super::FitError;
 use super::run_queue::{AnswerQueue, each};
 use super::runs::{FitProgram, RunConditions, Runs};
-use super::{FitError, STOPPED};
 use crate::{Layout, Mesh};
 
 /// How many ranks a node has if no option says how many.
@@ -111,7 +111,7 @@ pub(super) fn layouts(
             mesh: mesh.names().map(str::to_owned).collect(),
             best: best(&layouts).map(|best| best.layout.clone()),
             layouts,
-            error: runs.caller.is_stopped().then(|| STOPPED.to_owned()),
+            error: runs.caller.is_stopped().then_some(FitRunEnd::Stopped),
         }
     };
     Ok(each(conditions, runs.queue.most(), on_gpu, |answer| answer.error.is_some()))

@@ -3,16 +3,15 @@
 use std::fmt::Write as _;
 
 use blockyard_answers::{
-    FitBy, FitContradictionKind, FitMapAnswer, FitMapOnGpu, FitMapRow, FitProbe, FitResult,
+    FitBy, FitContradictionKind, FitMapAnswer, FitMapOnGpu, FitMapRow, FitProbe, FitResult, FitRunEnd,
 };
 
-use super::largest::failure;
 use super::layouts::{LayoutRunner, RunRanks, all_layouts, nodes, sizes, write_ranks};
 use super::run_queue::{AnswerQueue, each};
-use super::runs::{RunConditions, RunEnd, Runs};
-use super::text::{failed, known_text, limit, probe_of, size, why, write_on_gpu, write_proof};
+use super::runs::{RunConditions, Runs};
+use super::text::{failed, known_text, limit, probe_of, size, write_on_gpu, write_proof};
 use super::vary::{Set, Vary};
-use super::{FitError, Question, STOPPED, all_settings, first_and_others};
+use super::{FitError, Question, all_settings, first_and_others};
 use crate::{Layout, Mesh, Probe, SearchOutcome, guess, search_from};
 
 /// The longest bar of the map.
@@ -29,7 +28,7 @@ enum ColumnConditions {
 /// The search under one of the conditions.
 struct Column<'a> {
     conditions: &'a ColumnConditions,
-    found: SearchOutcome<RunEnd>,
+    found: SearchOutcome<FitRunEnd>,
 }
 
 /// The largest value for each value of another option.
@@ -126,9 +125,9 @@ fn value_of(conditions: &ColumnConditions) -> Option<u64> {
 /// Whether no further search begins after this column.
 fn is_last(column: &Column<'_>) -> bool {
     match &column.found.failure {
-        Some((_, RunEnd::Stopped)) => true,
+        Some((_, FitRunEnd::Stopped)) => true,
         // Another layout may be one that the program takes.
-        Some((_, RunEnd::Failed(_))) => !matches!(column.conditions, ColumnConditions::Layout(_)),
+        Some((_, FitRunEnd::Failed(_))) => !matches!(column.conditions, ColumnConditions::Layout(_)),
         None => false,
     }
 }
@@ -149,15 +148,15 @@ fn row(vary: &Vary, column: Column<'_>) -> FitMapRow {
         ColumnConditions::Settings(conf) => row.conf = Some(conf.clone()),
         ColumnConditions::Layout(layout) => row.layout = Some(sizes(layout)),
     }
-    (row.failed_at, row.error) = failure(found);
+    (row.failed_at, row.error) = found.failure.unzip();
     row
 }
 
 /// Why a search on a GPU ended without an answer: Ctrl-C, or else a run that failed, unless failures do not
 /// count.
-pub(super) fn error(on_gpu: &FitMapOnGpu, counts_failures: bool) -> Option<&str> {
-    let all = || on_gpu.rows.iter().filter_map(|row| row.error.as_deref());
-    let stopped = all().find(|error| *error == STOPPED);
+pub(super) fn error(on_gpu: &FitMapOnGpu, counts_failures: bool) -> Option<&FitRunEnd> {
+    let all = || on_gpu.rows.iter().filter_map(|row| row.error.as_ref());
+    let stopped = all().find(|end| **end == FitRunEnd::Stopped);
     if counts_failures { stopped.or_else(|| all().next()) } else { stopped }
 }
 
@@ -249,14 +248,15 @@ impl MapText<'_> {
     }
 }
 
-/// The first line of an error, which says how the program ended, and the last line that names an exception;
-/// warnings may follow such a line.
-fn short(error: &str) -> String {
+/// The end with the first line of its error, which says how the program ended, and the last line that names
+/// an exception; warnings may follow such a line.
+fn short(end: &FitRunEnd) -> FitRunEnd {
+    let FitRunEnd::Failed(error) = end else { return end.clone() };
     let first = error.lines().next().unwrap_or_default();
     let more = || error.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
     match more().filter(|line| line.contains("Error: ")).last().or_else(|| more().last()) {
-        Some(last) => format!("{first}: {last}"),
-        None => first.to_owned(),
+        Some(last) => FitRunEnd::Failed(format!("{first}: {last}")),
+        None => FitRunEnd::failed(first),
     }
 }
 
@@ -268,7 +268,7 @@ fn write_row(
     (name, width, most): (&str, usize, u64),
 ) -> std::fmt::Result {
     if let (Some(value), Some(error)) = (row.failed_at, &row.error) {
-        let why = if row.layout.is_some() { why(&short(error)) } else { why(error) };
+        let why = if row.layout.is_some() { short(error) } else { error.clone() }.why_text();
         let known = known_text(&row.probes);
         let known = if known.is_empty() { String::new() } else { format!(" ({known})") };
         return writeln!(text, "  {name}  {:>width$}  the run with {} {value} {why}{known}", "?", vary.name);

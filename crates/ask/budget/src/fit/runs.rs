@@ -4,44 +4,21 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use blockyard_answers::{FitConditions, FitFailedRequest, FitGpu, FitHolder, FitRun};
+use blockyard_answers::{FitConditions, FitFailedRequest, FitGpu, FitHolder, FitRun, FitRunEnd};
 use blockyard_dry_run::{LibraryFolder, Program, Report, RunOom, Torch, run_until};
 use blockyard_gpus::{GpuProfile, pytorch_memory, pytorch_memory_beside};
 use blockyard_record::Bytes;
 
+use super::FitError;
 use super::cache::{RunCache, key};
 use super::layouts::RunRanks;
 use super::run_queue::RunQueue;
 use super::vary::{Set, Vary, arguments, environment};
-use super::{FitError, STOPPED};
 use crate::program_end::{failure, has_oom_error, line};
 use crate::{Probe, memory_fraction};
 
 /// A GPU on which everything fits has this many times the memory of the real GPU.
 const ENDLESS_GPU_FACTOR: u64 = 16;
-
-/// Why a run gave no answer.
-#[derive(Debug)]
-pub(super) enum RunEnd {
-    /// Ctrl-C.
-    Stopped,
-    /// The program failed for another reason than memory, or did not run.
-    Failed(String),
-}
-
-impl RunEnd {
-    pub(super) fn failed(error: impl fmt::Display) -> Self {
-        Self::Failed(error.to_string())
-    }
-
-    /// The error of an answer.
-    pub(super) fn into_error(self) -> String {
-        match self {
-            Self::Stopped => STOPPED.to_owned(),
-            Self::Failed(error) => error,
-        }
-    }
-}
 
 /// The conditions of a run of the program.
 #[derive(Clone, Debug)]
@@ -210,14 +187,19 @@ pub struct Runs<'a> {
 
 impl Runs<'_> {
     /// The result of a run with this value; a kept result is used.
-    pub(super) fn probe(&self, conditions: &RunConditions, vary: &Vary, value: u64) -> Result<Probe, RunEnd> {
+    pub(super) fn probe(
+        &self,
+        conditions: &RunConditions,
+        vary: &Vary,
+        value: u64,
+    ) -> Result<Probe, FitRunEnd> {
         let key = key(self, conditions, &(&vary.name, vary.is_variable));
         let what = format!("{} {value}", vary.name);
         self.kept(key, value, &what, conditions, &conditions.with(vary.set(value)))
     }
 
     /// The result of a run without a searched value; a kept result is used.
-    pub(super) fn plain(&self, conditions: &RunConditions) -> Result<Probe, RunEnd> {
+    pub(super) fn plain(&self, conditions: &RunConditions) -> Result<Probe, FitRunEnd> {
         self.kept(key(self, conditions, &"the program"), 0, "the program", conditions, conditions)
     }
 
@@ -230,7 +212,7 @@ impl Runs<'_> {
         what: &str,
         shown: &RunConditions,
         with: &RunConditions,
-    ) -> Result<Probe, RunEnd> {
+    ) -> Result<Probe, FitRunEnd> {
         if let Some(probe) = self.find(key, value) {
             return Ok(probe);
         }
@@ -246,7 +228,7 @@ impl Runs<'_> {
     }
 
     /// The result of a run, and the file of its requests; a kept run is used.
-    pub(super) fn record(&self, conditions: &RunConditions) -> Result<(Probe, PathBuf), RunEnd> {
+    pub(super) fn record(&self, conditions: &RunConditions) -> Result<(Probe, PathBuf), FitRunEnd> {
         let key = key(self, conditions, &"its requests");
         let path = self.cache.recording(key);
         if path.is_file()
@@ -258,7 +240,7 @@ impl Runs<'_> {
         let snapshot = self.file("requests.pickle");
         let (probe, files) = self.run(conditions, &snapshot)?;
         if probe.run.fits {
-            let path = self.cache.add_recording(key, &snapshot).map_err(RunEnd::failed)?;
+            let path = self.cache.add_recording(key, &snapshot).map_err(FitRunEnd::failed)?;
             let _ = std::fs::remove_file(&snapshot);
             self.keep(key, &probe, &files)?;
             return Ok((probe, path));
@@ -279,9 +261,9 @@ impl Runs<'_> {
         Some(probe)
     }
 
-    fn keep(&self, key: u64, probe: &Probe, files: &[PathBuf]) -> Result<(), RunEnd> {
+    fn keep(&self, key: u64, probe: &Probe, files: &[PathBuf]) -> Result<(), FitRunEnd> {
         self.counts.made.fetch_add(1, Ordering::Relaxed);
-        self.cache.add(key, probe, files).map_err(RunEnd::failed)
+        self.cache.add(key, probe, files).map_err(FitRunEnd::failed)
     }
 
     /// Shows what runs now.
@@ -308,11 +290,11 @@ impl Runs<'_> {
         }
     }
 
-    fn run(&self, conditions: &RunConditions, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
+    fn run(&self, conditions: &RunConditions, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), FitRunEnd> {
         let permit = self.queue.wait();
         let is_stopped = || self.caller.is_stopped();
         if is_stopped() {
-            return Err(RunEnd::Stopped);
+            return Err(FitRunEnd::Stopped);
         }
         let output = self.file("output");
         let program = Program {
@@ -320,14 +302,14 @@ impl Runs<'_> {
             output: Some(output.clone()),
             ..self.program(conditions)
         };
-        let report = run_until(&program, self.torch, self.prepared, is_stopped).map_err(RunEnd::failed)?;
+        let report = run_until(&program, self.torch, self.prepared, is_stopped).map_err(FitRunEnd::failed)?;
         if is_stopped() {
-            return Err(RunEnd::Stopped);
+            return Err(FitRunEnd::Stopped);
         }
         permit.took(report.host_peak.get());
         let probe = probe(&report, &conditions.gpu, &output);
         let _ = std::fs::remove_file(&output);
-        let mut probe = probe.map_err(RunEnd::Failed)?;
+        let mut probe = probe.map_err(FitRunEnd::Failed)?;
         if probe.run.fits {
             match self.caller.lines_at_peak(snapshot) {
                 Ok(sites) => probe.run.sites = sites,

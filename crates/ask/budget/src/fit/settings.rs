@@ -6,15 +6,17 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use blockyard_answers::{FitOom, FitProbe, FitReplay, FitReplayResult, FitSetting, FitSettingsOnGpu};
+use blockyard_answers::{
+    FitOom, FitProbe, FitReplay, FitReplayResult, FitRunEnd, FitSetting, FitSettingsOnGpu,
+};
 use blockyard_lab::{Conditions, LimitedRun, Row, Run};
 use blockyard_record::{Bytes, grouped};
 use blockyard_rules::{Release, conf_text};
 
 use super::all_settings;
 use super::run_queue::{AnswerQueue, each};
-use super::runs::{RunConditions, RunEnd, Runs, counts_non_pytorch};
-use super::text::{failed, limit, size, why, write_on_gpu};
+use super::runs::{RunConditions, Runs, counts_non_pytorch};
+use super::text::{failed, limit, size, write_on_gpu};
 
 /// The limits of a replay, as a sentence.
 const ESTIMATE: &str = "a replay has the requests of one run without a limit: the replay does not follow a program that asks for other sizes under other settings, or by how \
@@ -30,7 +32,7 @@ pub(super) fn settings(
         let mut answer =
             FitSettingsOnGpu { conditions: conditions.terms.clone(), ..FitSettingsOnGpu::default() };
         if let Err(end) = fill(runs, conditions, &mut answer, &all_settings(conditions, settings)) {
-            answer.error = Some(why(&end.into_error()));
+            answer.error = Some(end);
         }
         answer
     };
@@ -42,23 +44,20 @@ fn fill(
     conditions: &RunConditions,
     answer: &mut FitSettingsOnGpu,
     all: &[String],
-) -> Result<(), RunEnd> {
+) -> Result<(), FitRunEnd> {
     let without_end = conditions.without_end();
     let (recorded, requests) = runs.record(&without_end)?;
     if !recorded.run.fits {
-        return Err(RunEnd::Failed(format!(
+        return Err(FitRunEnd::Failed(format!(
             "the program runs out of memory on a GPU with {} too{}",
             without_end.gpu.total_memory,
             failed(&recorded.run)
         )));
     }
-    let devices =
-        read(runs, &requests).map_err(|error| RunEnd::Failed(format!("the requests of the run: {error}")))?;
+    let devices = read(runs, &requests)
+        .map_err(|error| FitRunEnd::Failed(format!("the requests of the run: {error}")))?;
     answer.requests = devices.iter().map(|run| run.requests().len() as u64).sum();
-    // Notes about an assumed capacity are left out, because the capacity is given.
-    let notes = devices.iter().flat_map(|run| run.notes().to_vec());
-    answer.notes =
-        notes.filter(|note| !note.starts_with("a snapshot does not say how much memory")).collect();
+    answer.notes = devices.iter().flat_map(Run::notes_with_capacity).cloned().collect();
     // A limit is a part of the whole GPU. Without a limit, the device is smaller by the non-PyTorch memory of
     // the recorded run.
     let capacity = if counts_non_pytorch(&conditions.terms) {
@@ -111,7 +110,7 @@ fn replay(
     conditions: &RunConditions,
     capacity: Bytes,
     conf: &str,
-) -> Result<FitReplay, RunEnd> {
+) -> Result<FitReplay, FitRunEnd> {
     let conditions = Conditions {
         conf: conf.to_owned(),
         capacity: Some(capacity),
@@ -123,7 +122,7 @@ fn replay(
         let mut on_done = |_done: usize| go_on(runs);
         let row = LimitedRun::of(run, &conditions, &mut on_done)
             .and_then(|limited| limited.row(conf, 0, &mut on_done))
-            .map_err(|_cancelled| RunEnd::Stopped)?;
+            .map_err(|_cancelled| FitRunEnd::Stopped)?;
         if let Err(error) = add(&mut whole, &row) {
             return Ok(FitReplay::Failed { error });
         }
@@ -165,7 +164,7 @@ fn proof(run: &FitProbe, replayed: &FitReplayResult) -> String {
 pub(super) fn write(text: &mut String, answer: &FitSettingsOnGpu, is_quiet: bool) -> std::fmt::Result {
     let limit = limit(&answer.conditions);
     if answer.settings.is_empty() {
-        let why = answer.error.as_deref().unwrap_or_default();
+        let why = answer.error.as_ref().map(FitRunEnd::why_text).unwrap_or_default();
         return writeln!(text, "no answer for {limit}: the run {why}");
     }
     match &answer.best {
@@ -180,8 +179,8 @@ pub(super) fn write(text: &mut String, answer: &FitSettingsOnGpu, is_quiet: bool
     }
     writeln!(text, "  {} requests of one run without a limit, replayed:", grouped(answer.requests))?;
     write_table(text, &answer.settings)?;
-    if let Some(why) = &answer.error {
-        writeln!(text, "  the run that proves the replay {why}")?;
+    if let Some(end) = &answer.error {
+        writeln!(text, "  the run that proves the replay {}", end.why_text())?;
     }
     let best = answer.settings.iter().find(|row| Some(&row.conf) == answer.best.as_ref());
     write_on_gpu(text, &answer.conditions, best.and_then(|best| Some(&best.run.as_ref()?.run)))?;

@@ -14,7 +14,7 @@ use blockyard_record::{Bytes, grouped};
 use super::map::MapText;
 use super::runs::{counts_non_pytorch, expected, left};
 use super::vary::Vary;
-use super::{Question, RunRanks, STOPPED, layouts, on_gpus, settings};
+use super::{Question, RunRanks, layouts, on_gpus, settings};
 use crate::growth::rounded;
 
 /// The most lines of the program, and the most assumptions, that are shown; JSON has all.
@@ -62,11 +62,6 @@ pub(super) fn size(bytes: u64) -> String {
     Bytes::new(bytes).to_string()
 }
 
-/// Why a run gave no answer, after "the run".
-pub(super) fn why(error: &str) -> String {
-    if error == STOPPED { "was stopped".to_owned() } else { format!("failed: {error}") }
-}
-
 /// The probe with a value.
 pub(super) fn probe_of(probes: &[FitProbe], value: Option<u64>) -> Option<&FitProbe> {
     probes.iter().find(|probe| Some(probe.value) == value)
@@ -99,7 +94,7 @@ pub fn largest_sentence(vary: &Vary, answer: &FitLargestOnGpu) -> String {
     let (name, values) = (&vary.name, &vary.values);
     let limit = limit(&answer.conditions);
     if let (Some(value), Some(error)) = (answer.failed_at, &answer.error) {
-        let (why, known) = (why(error), known_text(&answer.probes));
+        let (why, known) = (error.why_text(), known_text(&answer.probes));
         let known = if known.is_empty() { "nothing is known yet" } else { &known };
         return format!("no answer for {limit}: the run with {name} {value} {why}\n  until then: {known}");
     }

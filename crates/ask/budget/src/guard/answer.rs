@@ -1,6 +1,6 @@
 //! The report of the guard.
 
-use blockyard_answers::{DryRunAnswer, GUARD_VERSION, GuardAnswer, GuardBaseline, GuardedProgram};
+use blockyard_answers::{DryRunAnswer, GuardAnswer, GuardBaseline, GuardedProgram, VERSION};
 use blockyard_record::Bytes;
 
 use super::text::text;
@@ -23,7 +23,7 @@ pub struct GuardedRun {
 #[must_use]
 pub fn answer(file: String, torch: String, runs: &[GuardedRun], is_update: bool) -> GuardAnswer {
     GuardAnswer {
-        version: GUARD_VERSION,
+        version: VERSION,
         file,
         torch,
         passed: runs.iter().all(|run| !run.found.is_failed(is_update)),

@@ -26,7 +26,7 @@ fn every_question_and_its_answer_travel_as_bytes() {
         Question::ReplayUnder(own.and_limit(Bytes::mib(64))),
         Question::Autopsy(own.clone()),
         Question::Bound,
-        Question::Compare(own),
+        Question::CompareAllocators(own),
         Question::Leaks,
         Question::Diff(source),
     ];

@@ -197,6 +197,12 @@ pub fn setting_values(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// Whether a text of settings has a key with this value.
+#[must_use]
+pub fn has_setting(text: &str, key: &str, value: &str) -> bool {
+    setting_values(text).any(|setting| setting == (key, value))
+}
+
 /// The text with another value for a key, or without the key; the other parts stay as they are.
 #[must_use]
 pub fn with_setting(text: &str, key: &str, value: Option<&str>) -> String {

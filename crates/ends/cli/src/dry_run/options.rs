@@ -22,23 +22,16 @@ pub(crate) struct DryRunOptions {
         help = format!("{}. Further GPUs, separated by commas: the report says whether the program fits each", gpu_help("The GPU that the program sees"))
     )]
     pub(crate) gpu: Vec<GpuProfile>,
-    /// How many GPUs the program sees.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
-    pub(crate) devices: u8,
     /// End the program after this many steps of its first optimizer; the report has the peak of each step and
     /// who holds it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: Option<u32>,
     #[command(flatten)]
     pub(crate) ranks: RankOptions,
-    /// The Python that has PyTorch; without this option, the command in `BLOCKYARD_PYTHON`, or `python3`.
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) python: Option<String>,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without this option, the environment's.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
+    #[command(flatten)]
+    pub(crate) program: ProgramOptions,
     /// The memory of the first GPU, as bytes or with a unit ("24 GiB"); without this option, the GPU's own.
-    #[arg(long, visible_alias = "capacity", value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
     /// The value that a line reads from the device, if the dry run does not know it: a number, true or false,
     /// or the number of results if the line counts results. Once for each line.
@@ -97,17 +90,33 @@ impl RankOptions {
     }
 }
 
-impl DryRunOptions {
-    /// The command that starts Python.
-    pub(crate) fn python(&self) -> String {
-        python(self.python.as_deref())
-    }
+/// What `dry-run` and `fit` run a program with.
+#[derive(Debug, Args)]
+pub(crate) struct ProgramOptions {
+    /// How many GPUs the program sees.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) devices: u8,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without this option, the environment's.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Option<String>,
+    #[command(flatten)]
+    pub(crate) python: PythonOption,
 }
 
-/// The command that starts Python: what is named, or what the environment says.
-pub(crate) fn python(named: Option<&str>) -> String {
-    let named = named.map(str::to_owned).or_else(|| std::env::var("BLOCKYARD_PYTHON").ok());
-    named.filter(|command| !command.is_empty()).unwrap_or_else(|| "python3".to_owned())
+/// The Python of a program.
+#[derive(Debug, Args)]
+pub(crate) struct PythonOption {
+    /// The Python that has PyTorch; without this option, the command in `BLOCKYARD_PYTHON`, or `python3`.
+    #[arg(long, value_name = "COMMAND")]
+    python: Option<String>,
+}
+
+impl PythonOption {
+    /// The command that starts Python.
+    pub(crate) fn command(&self) -> String {
+        let named = self.python.clone().or_else(|| std::env::var("BLOCKYARD_PYTHON").ok());
+        named.filter(|command| !command.is_empty()).unwrap_or_else(|| "python3".to_owned())
+    }
 }
 
 /// The GPU of a short name.

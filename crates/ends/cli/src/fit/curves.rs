@@ -35,7 +35,7 @@ pub(super) fn page(
             format!("{all_values}: {}", largest.collect::<Vec<_>>().join(", "))
         }
     };
-    if let Some(conf) = options.conf.clone().filter(|conf| !conf.is_empty()) {
+    if let Some(conf) = options.program.conf.clone().filter(|conf| !conf.is_empty()) {
         facts.push(("Settings".to_owned(), conf));
     }
     let program = options.file.file_name().unwrap_or(options.file.as_os_str()).to_string_lossy().into_owned();

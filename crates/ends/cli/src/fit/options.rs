@@ -9,7 +9,7 @@ use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use clap::Args;
 
-use crate::dry_run::{gpu_of, python};
+use crate::dry_run::{ProgramOptions, gpu_of};
 use crate::options::{gpu_help, size};
 
 #[derive(Debug, Args)]
@@ -65,19 +65,12 @@ pub(crate) struct FitOptions {
     /// End each run after this many steps of its first optimizer.
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: u32,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without this option, the environment's.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
-    /// How many GPUs the program sees.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
-    pub(crate) devices: u8,
+    #[command(flatten)]
+    pub(crate) program: ProgramOptions,
     /// Search for the largest value with expandable segments, too; without this option, expandable segments
     /// are tried with the first value that does not fit.
     #[arg(long)]
     pub(crate) try_settings: bool,
-    /// The Python that has PyTorch; without this option, the command in `BLOCKYARD_PYTHON`, or `python3`.
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) python: Option<String>,
     /// Keep the results of runs in this file, and use the results that the file has; without this option, a
     /// file in the cache directory.
     #[arg(long, value_name = "FILE")]
@@ -161,9 +154,9 @@ impl FitOptions {
         FitProgram {
             file: self.file.clone(),
             arguments: self.arguments.clone(),
-            python: python(self.python.as_deref()),
+            python: self.program.python.command(),
             steps: self.steps,
-            devices: self.devices.into(),
+            devices: self.program.devices.into(),
             searches_settings: self.try_settings,
             per_node: self.nproc_per_node.map(u32::from),
             run_ranks: self.run_ranks.clone(),

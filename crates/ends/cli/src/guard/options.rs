@@ -6,7 +6,7 @@ use blockyard_budget::guard::{ProgramEntry, Tolerance};
 use blockyard_record::Bytes;
 use clap::Args;
 
-use crate::dry_run::gpu_of;
+use crate::dry_run::{PythonOption, gpu_of};
 use crate::options::{gpu_help, size};
 
 #[derive(Debug, Args)]
@@ -35,9 +35,8 @@ pub(crate) struct GuardOptions {
     /// option, 1%.
     #[arg(long, value_name = "SHARE|SIZE", requires = "program")]
     pub(crate) tolerance: Option<Tolerance>,
-    /// The Python that has PyTorch; without this option, the command in `BLOCKYARD_PYTHON`, or `python3`.
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) python: Option<String>,
+    #[command(flatten)]
+    pub(crate) python: PythonOption,
     /// Write the report as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

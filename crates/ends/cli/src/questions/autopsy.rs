@@ -9,19 +9,19 @@ use blockyard_answers::{
 use blockyard_lab::{Autopsy, Change, ChangeKind, Run, autopsy as ask};
 use blockyard_record::{StreamId, frame_text, grouped, own_line};
 
-use super::{AutopsyQuestion, FileOptions, QuestionReply, each};
+use super::{ConfOptions, FileOptions, QuestionReply, each};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 /// How many pinned segments and changes the text shows; JSON has all.
 const MAX_ROWS: usize = 5;
 
-pub(crate) fn autopsy(options: &FileOptions<AutopsyQuestion>) -> anyhow::Result<ExitCode> {
+pub(crate) fn autopsy(options: &FileOptions<ConfOptions>) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow::Result<QuestionReply> {
-    let conditions = options.conditions.of_run_with(run, options.conf.as_deref());
+pub(super) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
+    let conditions = options.of_run(run);
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let Some(found) = found else {
         let json = AutopsyAnswer {

@@ -19,7 +19,7 @@ const SHOWN_LINES: usize = 12;
 pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
     if let [first, second] = *options.steps {
         return each(std::slice::from_ref(&options.before), options.json, |run, bar| {
-            let run = run.under(&options.conditions.of_run_with(run, options.conf.as_deref()));
+            let run = run.under(&options.under.of_run(run));
             answer_steps(&run, first, second, bar)
         });
     }
@@ -33,7 +33,7 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
         place = if file == last && before.len() > 1 { place + 1 } else { 0 };
         last = file;
         let before = before.get(place).or(before.first()).context("there is no run to compare with")?;
-        let under = |run: &Run| run.under(&options.conditions.of_run_with(run, options.conf.as_deref()));
+        let under = |run: &Run| run.under(&options.under.of_run(run));
         answer(&under(before), &under(run), bar)
     })
 }

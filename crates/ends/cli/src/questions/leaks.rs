@@ -8,18 +8,18 @@ use blockyard_lab::{Run, leaks as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
-use super::{FileOptions, LeaksQuestion, QuestionReply, each};
+use super::{ConfOptions, FileOptions, QuestionReply, each};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 const SHOWN_CALL_SITES: usize = 12;
 
-pub(crate) fn leaks(options: &FileOptions<LeaksQuestion>) -> anyhow::Result<ExitCode> {
+pub(crate) fn leaks(options: &FileOptions<ConfOptions>) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::Result<QuestionReply> {
-    let under = options.conditions.of_run_with(run, options.conf.as_deref());
+pub(super) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
+    let under = options.of_run(run);
     // Under its own conditions the run is used as recorded, without a replay.
     let asked = (under != run.conditions()).then(|| run.under(&under));
     let total = run.requests().len();

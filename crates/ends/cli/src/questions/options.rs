@@ -14,19 +14,19 @@ use crate::options::size;
 #[derive(Clone, Debug, Subcommand)]
 pub enum RunQuestion {
     /// What happened.
-    Verdict(VerdictQuestion),
+    Verdict(ConfOptions),
     /// The run under other settings.
     WhatIf(WhatIfQuestion),
     /// The run under all sensible settings.
     Search(SearchQuestion),
     /// Why the run goes out of memory.
-    Autopsy(AutopsyQuestion),
+    Autopsy(ConfOptions),
     /// How good any allocator could be.
     Bound(BoundQuestion),
     /// The run through other allocators.
     CompareAllocators(AllocatorsQuestion),
     /// What grows from iteration to iteration.
-    Leaks(LeaksQuestion),
+    Leaks(ConfOptions),
 }
 
 impl RunQuestion {
@@ -92,28 +92,6 @@ pub struct SearchQuestion {
     pub all: bool,
 }
 
-/// What happened in a run.
-#[derive(Clone, Debug, Default, Args)]
-pub struct VerdictQuestion {
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
-    #[arg(long, value_name = "SETTINGS")]
-    pub conf: Option<String>,
-    /// The conditions.
-    #[command(flatten)]
-    pub conditions: ConditionOptions,
-}
-
-/// Why a run goes out of memory.
-#[derive(Clone, Debug, Default, Args)]
-pub struct AutopsyQuestion {
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
-    #[arg(long, value_name = "SETTINGS")]
-    pub conf: Option<String>,
-    /// The conditions.
-    #[command(flatten)]
-    pub conditions: ConditionOptions,
-}
-
 /// How good any allocator could be.
 #[derive(Clone, Debug, Default, Args)]
 pub struct BoundQuestion {
@@ -133,15 +111,26 @@ pub struct AllocatorsQuestion {
     pub no_times: bool,
 }
 
-/// What grows from iteration to iteration.
+/// Under which settings and conditions a run is replayed.
 #[derive(Clone, Debug, Default, Args)]
-pub struct LeaksQuestion {
+pub struct ConfOptions {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
     #[arg(long, value_name = "SETTINGS")]
     pub conf: Option<String>,
     /// The conditions.
     #[command(flatten)]
     pub conditions: ConditionOptions,
+}
+
+impl ConfOptions {
+    /// The settings, or the run's own without any, under the conditions.
+    pub(crate) fn of_run(&self, run: &Run) -> Conditions {
+        let own = self.conditions.of_run(run);
+        match &self.conf {
+            Some(conf) => own.and_conf(conf),
+            None => own,
+        }
+    }
 }
 
 /// Which device and which limit a run is replayed with.
@@ -154,8 +143,8 @@ pub struct ConditionOptions {
     #[arg(long, value_name = "SHARE", conflicts_with = "limit", value_parser = share)]
     pub fraction: Option<f64>,
     /// The device's memory, as bytes or with a unit; without it, that of the run's own device.
-    #[arg(long, visible_alias = "total-memory", value_name = "SIZE", value_parser = size)]
-    pub capacity: Option<Bytes>,
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub total_memory: Option<Bytes>,
     /// The release of PyTorch whose rules hold ("2.15"); without it, the run's own.
     #[arg(long, value_name = "RELEASE")]
     pub release: Option<Release>,
@@ -165,7 +154,7 @@ impl ConditionOptions {
     /// The run's own settings under these conditions.
     pub(crate) fn of_run(&self, run: &Run) -> Conditions {
         let own = Conditions {
-            capacity: self.capacity,
+            capacity: self.total_memory,
             limit: self.limit,
             release: self.release,
             ..run.conditions()
@@ -175,15 +164,6 @@ impl ConditionOptions {
                 let limit = own.release_of(run).memory_limit(own.capacity_of(run), fraction);
                 Conditions { limit: Some(limit), ..own }
             }
-            None => own,
-        }
-    }
-
-    /// `conf`, or the run's own settings without it, under these conditions.
-    pub(crate) fn of_run_with(&self, run: &Run, conf: Option<&str>) -> Conditions {
-        let own = self.of_run(run);
-        match conf {
-            Some(conf) => own.and_conf(conf),
             None => own,
         }
     }
@@ -209,7 +189,7 @@ mod tests {
                 limit: None,
                 // 249,561,088 bytes as a program computes the share.
                 fraction: Some(249_561_088.0 / 150_109_880_320.0),
-                capacity: None,
+                total_memory: None,
                 release: Some(release),
             };
             options.of_run(&run).limit.map(Bytes::get)

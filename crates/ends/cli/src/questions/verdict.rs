@@ -10,14 +10,14 @@ use blockyard_answers::{
 use blockyard_lab::{Finding, HoldingLine, Run, Verdict, VerdictMoment, verdict as ask};
 use blockyard_record::{Bytes, counted, grouped};
 
-use super::{FileOptions, QuestionReply, VerdictQuestion, each_of, read_all};
+use super::{ConfOptions, FileOptions, QuestionReply, each_of, read_all};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 /// How many lines that hold memory the text shows; JSON has all.
 const SHOWN_LINES: usize = 10;
 
-pub(crate) fn verdict(options: &FileOptions<VerdictQuestion>) -> anyhow::Result<ExitCode> {
+pub(crate) fn verdict(options: &FileOptions<ConfOptions>) -> anyhow::Result<ExitCode> {
     if let [file] = options.files.as_slice()
         && !file.exists()
         && !super::is_preset(file)
@@ -29,8 +29,8 @@ pub(crate) fn verdict(options: &FileOptions<VerdictQuestion>) -> anyhow::Result<
     each_of(&options.files, options.json, read_all, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow::Result<QuestionReply> {
-    let conditions = options.conditions.of_run_with(run, options.conf.as_deref());
+pub(super) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
+    let conditions = options.of_run(run);
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let status = match found.kind {
         VerdictKind::Fits | VerdictKind::Grows => ExitStatus::Positive,

@@ -36,7 +36,7 @@ fn a_report_goes_to_standard_output_and_comes_from_standard_input() {
 #[test]
 fn names_are_left_out_and_limits_are_those_of_the_questions() {
     let called =
-        blockyard(["report", &oom(), "-o", "-", "--redact", "--limit", "620 MiB", "--capacity", "2 GiB"]);
+        blockyard(["report", &oom(), "-o", "-", "--redact", "--limit", "620 MiB", "--total-memory", "2 GiB"]);
     assert_eq!(called.status, 0, "{}", called.err);
     assert!(!called.out.contains("loss_history") && !called.out.contains(".py"));
     assert!(called.out.contains("was given: 620 MiB (650,117,120 bytes)"));

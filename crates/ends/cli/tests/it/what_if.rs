@@ -14,7 +14,7 @@ fn other_settings_stand_beside_the_recorded_ones() {
     ]);
     assert_eq!(called.status, 0, "{}", called.err);
     let answer = json(called.out.trim_end());
-    assert_eq!(answer["version"], 2);
+    assert_eq!(answer["version"], 1);
     assert_eq!(answer["question"], "what-if");
     assert_eq!(answer["baseline"]["peak_reserved"], 6_589_251_584_u64);
     let peaks: Vec<u64> = answer["settings"]

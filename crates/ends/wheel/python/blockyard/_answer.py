@@ -1,4 +1,4 @@
-"""What all answers have in common: how JSON becomes an answer, and how an answer of an older version is read.
+"""What all answers have in common: how JSON becomes an answer.
 
 The answers themselves are in `_answers`, which is written from the types of the command's JSON.
 """
@@ -49,10 +49,10 @@ class Answer:
 
     @classmethod
     def of(cls: type[A], raw: dict[str, Any] | None, **others: Any) -> A | None:
-        """The answer that JSON of any version has. `others` are fields that are not in the JSON."""
+        """The answer that JSON has. `others` are fields that are not in the JSON."""
         if raw is None:
             return None
-        read = cls.newest(raw)
+        read = cls.completed(raw)
         fields = {name: of(read.get(name)) for name, of in _readers(cast(Any, cls)) if name not in others}
         return cls(raw, **fields, **others)
 
@@ -63,8 +63,8 @@ class Answer:
         return cls.of(raw, **others)
 
     @staticmethod
-    def newest(raw: Any) -> Any:
-        """JSON of any version with the names of the newest one."""
+    def completed(raw: Any) -> Any:
+        """JSON with the values that a class reads otherwise than the JSON has them."""
         return raw
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,24 +101,13 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
 
 
 class LimitBase(Answer):
-    @staticmethod
-    def newest(raw: Any) -> Any:
-        if "low" in raw:
-            return raw
-        # Version 1 had other names.
-        source = {"fraction": "inferred", "device": "inferred"}.get(raw["source"], raw["source"])
-        return {**raw, "low": raw["lowest"], "high": raw["highest"], "source": source}
+    pass
 
 
 class OutcomeBase(Answer):
     error: str | None
     ooms: int | None
     ooms_at_high: int | None
-
-    @staticmethod
-    def newest(raw: Any) -> Any:
-        # Version 1 knew no bounds.
-        return {"ooms_at_high": raw.get("ooms"), "peak_reserved_at_high": raw.get("peak_reserved"), **raw}
 
     @property
     def fits(self) -> bool:
@@ -133,28 +122,22 @@ class OutcomeBase(Answer):
 
 class SearchBase(Answer):
     @staticmethod
-    def newest(raw: Any) -> Any:
+    def completed(raw: Any) -> Any:
         return {**raw, "front": [raw["settings"][index] for index in raw["front"]]}
 
 
 class ChangeBase(Answer):
-    @staticmethod
-    def newest(raw: Any) -> Any:
-        # Version 1 knew no bounds.
-        return {"depends_on_limit": False, **raw}
+    pass
 
 
 class AutopsyBase(Answer):
     @staticmethod
-    def newest(raw: Any) -> Any:
+    def completed(raw: Any) -> Any:
         return {"sentence": "the run does not go out of memory", **raw}
 
 
 class AllocatorOutcomeBase(Answer):
-    @staticmethod
-    def newest(raw: Any) -> Any:
-        # Version 1 knew no bounds.
-        return {"failed_at_high": raw.get("failed"), **raw}
+    pass
 
 
 class LeaksBase(Answer):

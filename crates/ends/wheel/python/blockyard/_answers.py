@@ -106,7 +106,7 @@ class Outcome(_answer.OutcomeBase):
     conf: str
     """The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them."""
     release: str
-    """The release of PyTorch whose rules hold; empty in a document that was written before rows had a release."""
+    """The release of PyTorch whose rules hold."""
     capacity: int
     """The bytes of the device."""
     limit: int | None
@@ -434,7 +434,7 @@ class Certificate(_answer.CertificateBase):
     """What our allocator decides about each placement of a snapshot's trace, beside what PyTorch did. True where every placement, and everything else, is identical."""
 
     sentence: str
-    """The certificate in a sentence. Documents written before this field was added lack it."""
+    """The certificate in a sentence."""
     release: str
     """The release of PyTorch whose rules the allocator followed."""
     placements: int
@@ -579,12 +579,12 @@ class FitHolder(_answer.Answer):
 class FitFailedRequest(_answer.Answer):
     """A request that ran out of memory."""
 
-    is_below: bool
-    """Whether the request came from a thread without a line of the program, so that `at` is the line that waited for the thread."""
     bytes: int
     """The bytes that the allocator wanted for the request."""
     at: str | None
     """The line of the program, as `train.py:26`, or null."""
+    is_of_other_thread: bool
+    """Whether the request came from a thread without a line of the program, so that `at` is the line that waited for the thread."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use blockyard_answers::{FitLayout, FitRank, FitRun};
+use blockyard_answers::{FitLayout, FitRank, FitRun, FitRunEnd};
 use blockyard_dry_run::{PreloadedProcess, Program, Ranks, run_ranks};
 
 use super::super::cache::key;
-use super::super::runs::{RunConditions, RunEnd, Runs, probe as probe_of};
+use super::super::runs::{RunConditions, Runs, probe as probe_of};
 use super::super::vary::{Set, Vary};
 use super::{numbers, sizes};
 use crate::{Layout, Probe};
@@ -55,12 +55,12 @@ impl<'a> LayoutRunner<'a> {
                     ..row
                 }
             }
-            Err(RunEnd::Failed(error)) => FitLayout { error: Some(error), ..row },
-            Err(RunEnd::Stopped) => row,
+            Err(FitRunEnd::Failed(error)) => FitLayout { error: Some(error), ..row },
+            Err(FitRunEnd::Stopped) => row,
         }
     }
 
-    fn runs_of(&self, conditions: &RunConditions, layout: &Layout) -> Result<LayoutRuns, RunEnd> {
+    fn runs_of(&self, conditions: &RunConditions, layout: &Layout) -> Result<LayoutRuns, FitRunEnd> {
         let conditions = of_layout(conditions, layout);
         let ranks = self.rank_probes(&conditions.without_end(), layout)?;
         let all = |peak: fn(&Probe) -> u64| {
@@ -86,13 +86,13 @@ impl<'a> LayoutRunner<'a> {
         layout: &Layout,
         vary: &Vary,
         value: u64,
-    ) -> Result<Probe, RunEnd> {
+    ) -> Result<Probe, FitRunEnd> {
         let conditions = of_layout(conditions, layout).with(vary.set(value));
         Ok(together(value, self.rank_probes(&conditions, layout)?))
     }
 
     /// The results of the ranks of a layout; kept results are used.
-    fn rank_probes(&self, conditions: &RunConditions, layout: &Layout) -> Result<Vec<Probe>, RunEnd> {
+    fn rank_probes(&self, conditions: &RunConditions, layout: &Layout) -> Result<Vec<Probe>, FitRunEnd> {
         let asked = match &self.runs.program.run_ranks {
             Some(ranks) => ranks.of(self.world),
             None => layout.distinct_ranks(self.world),
@@ -110,10 +110,11 @@ impl<'a> LayoutRunner<'a> {
         let permit = self.runs.queue.wait();
         let is_stopped = || self.runs.caller.is_stopped();
         if is_stopped() {
-            return Err(RunEnd::Stopped);
+            return Err(FitRunEnd::Stopped);
         }
         self.runs.show(&format!("rank {}", numbers(&asked)), conditions);
-        let ranks = Ranks::new(self.world / self.per_node, self.per_node, &asked).map_err(RunEnd::failed)?;
+        let ranks =
+            Ranks::new(self.world / self.per_node, self.per_node, &asked).map_err(FitRunEnd::failed)?;
         let program = self.runs.program(conditions);
         let output = self.runs.file("output");
         let output = |rank: u32| output.with_extension(rank.to_string());
@@ -126,9 +127,9 @@ impl<'a> LayoutRunner<'a> {
             ..program.clone()
         };
         let report = run_ranks(&ranks, None, rank_program, self.runs.torch, self.runs.prepared, is_stopped)
-            .map_err(RunEnd::failed)?;
+            .map_err(FitRunEnd::failed)?;
         if is_stopped() {
-            return Err(RunEnd::Stopped);
+            return Err(FitRunEnd::Stopped);
         }
         permit.took(report.ranks.iter().map(|rank| rank.report.host_peak.get()).sum());
         let mut probes = Vec::new();
@@ -147,19 +148,19 @@ impl<'a> LayoutRunner<'a> {
             let _ = std::fs::remove_file(output(rank.rank));
         }
         if let Some(error) = error {
-            return Err(RunEnd::Failed(error));
+            return Err(FitRunEnd::Failed(error));
         }
         self.runs.counts.made.fetch_add(1, Ordering::Relaxed);
         files.sort();
         files.dedup();
         for probe in &probes {
-            self.runs.cache.add(key, probe, &files).map_err(RunEnd::failed)?;
+            self.runs.cache.add(key, probe, &files).map_err(FitRunEnd::failed)?;
         }
         Ok(probes)
     }
 
     /// The process that has loaded the modules; `None` if no modules are named.
-    fn preloaded(&self, program: &Program, ranks: &Ranks) -> Result<Option<PreloadedProcess>, RunEnd> {
+    fn preloaded(&self, program: &Program, ranks: &Ranks) -> Result<Option<PreloadedProcess>, FitRunEnd> {
         let modules = &self.runs.program.preload;
         if modules.is_empty() {
             return Ok(None);
@@ -170,7 +171,7 @@ impl<'a> LayoutRunner<'a> {
             // The number of threads is read when modules are loaded.
             program.environment.extend(ranks.environment(0, 0));
             let started = PreloadedProcess::load(&program, modules, self.runs.torch, self.runs.prepared);
-            *preloaded = Some(started.map_err(RunEnd::failed)?);
+            *preloaded = Some(started.map_err(FitRunEnd::failed)?);
         }
         Ok(preloaded.clone())
     }
