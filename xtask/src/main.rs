@@ -73,11 +73,7 @@ enum Command {
     /// Test, and format, lints, docs, dependency rules, licenses, the size of the page.
     ///
     /// Oracle, fuzz, advisories and Firefox run where these have been set up, and are `skipped` where not.
-    Ci {
-        /// Only the stages named here may be skipped.
-        #[arg(long, value_name = "STAGE", value_delimiter = ',')]
-        may_skip: Option<Vec<String>>,
-    },
+    Ci,
     /// Build the Python package into target/wheels/.
     Wheel {
         #[command(flatten)]
@@ -182,7 +178,7 @@ fn run(command: &Command) -> Result<()> {
             profile.as_deref(),
         )?,
         Command::Test => check::test(&workspace)?,
-        Command::Ci { may_skip } => check::ci(&workspace, may_skip.clone())?,
+        Command::Ci => check::ci(&workspace)?,
         Command::Wheel { test: true, .. } => {
             bundle::build(&workspace)?;
             wheel::test(&workspace, &workspace.dist())?;
@@ -283,14 +279,6 @@ mod tests {
         assert!(parsed(&["fuzz", "options", "workload"]).is_err());
         assert!(parsed(&["fuzz", "--seconds", "0"]).is_err());
         assert!(parsed(&["miri", "--seconds", "5"]).is_err());
-    }
-
-    #[test]
-    fn ci_takes_the_stages_that_may_be_skipped() {
-        assert!(matches!(parsed(&["ci"]), Ok(Command::Ci { may_skip: None })));
-        let named = parsed(&["ci", "--may-skip", "oracle,fuzz"]);
-        assert!(matches!(named, Ok(Command::Ci { may_skip: Some(stages) }) if stages == ["oracle", "fuzz"]));
-        assert!(parsed(&["test", "--may-skip", "oracle"]).is_err());
     }
 
     #[test]
