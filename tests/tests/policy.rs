@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The directives of the page's policy, each with its sources.
 fn policy() -> BTreeMap<String, Vec<String>> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../index.html");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../web/index.html");
     let html = std::fs::read_to_string(page).unwrap();
     let (_, behind) = html.split_once("http-equiv=\"Content-Security-Policy\" content=\"").expect("a policy");
     let (policy, _) = behind.split_once('"').unwrap();
@@ -33,7 +33,8 @@ fn the_page_connects_to_its_own_server_alone() {
 
 #[test]
 fn the_page_names_no_address_of_another_machine() {
-    let html = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../index.html")).unwrap();
+    let html =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../web/index.html")).unwrap();
     for attribute in ["href=\"", "src=\""] {
         for address in html.split(attribute).skip(1) {
             let address = address.split('"').next().unwrap();

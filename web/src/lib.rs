@@ -37,8 +37,7 @@
 //!   `wasm_split_helpers`, Leptos' tool for lazy routes, are the parts; `xtask/src/bundle.rs` cuts the linked
 //!   module there. Parts share the page's memory, so signals and state pass as they are. The texts of the
 //!   lessons and the glossary are data of the lessons' part: the page's own module names lessons only by
-//!   `blockyard_lessons::course`, and asks `view::parts::with_lessons` for the files. Trunk builds the same
-//!   page whole.
+//!   `blockyard_lessons::course`, and asks `view::parts::with_lessons` for the files.
 //! - **The page holds nothing of an opened file.** The worker gets the `File` and reads pieces of 4 MiB,
 //!   since the reader of snapshots is a stream. The recording goes to the page as soon as it is made, and the
 //!   comparison with our allocator follows as a message.

@@ -1,8 +1,6 @@
-//! Builds the page into `dist/`: the program as WebAssembly, its bindings, and the files that go with them.
+//! Builds the page into `dist/`: the programs as WebAssembly, their bindings, and the files that go with them.
 //!
-//! This bundler is ours because Trunk does not cut the page's program into parts, and because building Trunk
-//! takes 11 minutes of a processor before anybody sees the page. Trunk can read the same `index.html`, and
-//! [`build_with_trunk`] checks that Trunk makes the same files.
+//! No bundler does this, because none cuts the page's program into parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,10 +13,9 @@ use blockyard_serve::{SERVICE_WORKER, service_worker};
 use cargo_metadata::Metadata;
 
 use crate::metadata;
-use crate::page::{Asset, Page, Program, STYLE};
+use crate::page::{FILES, FOLDERS, PROGRAMS, Program, STYLE, STYLE_PARTS};
 use crate::python::{self, NoPython};
 use crate::setup;
-use crate::stages::StageOutcome;
 use crate::workspace::{self, WASM, Workspace};
 
 /// The profile of the tests and of `cargo xtask play`.
@@ -37,16 +34,13 @@ pub(crate) fn build(workspace: &Workspace) -> Result<()> {
 }
 
 /// Brings the folder `out` up to date, which then has the page and nothing else. `profile` replaces the
-/// profile of cargo that `index.html` names, for a faster build.
+/// profiles of cargo of the programs, for a faster build.
 pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>) -> Result<()> {
     let begun = Instant::now();
-    let (metadata, mut page) = read(workspace)?;
-    if let Some(profile) = profile {
-        page.programs.iter_mut().for_each(|program| profile.clone_into(&mut program.profile));
-    }
+    let metadata = read_metadata(workspace)?;
     let mut files = Files::new();
-    add_programs(&mut files, workspace, &metadata, &page.programs)?;
-    add_assets(&mut files, workspace, page)?;
+    add_programs(&mut files, workspace, &metadata, profile)?;
+    add_assets(&mut files, workspace)?;
     add_python(&mut files, workspace, &metadata, profile)?;
     ensure_ours(out)?;
     update(out, &with_service_worker(files.clone()))?;
@@ -72,14 +66,10 @@ pub(crate) fn build_python_last<R>(
     serve: impl FnOnce(&Path) -> Result<R>,
 ) -> Result<R> {
     let (out, begun) = (workspace.tested_page(), Instant::now());
-    let (metadata, mut page) = read(workspace)?;
-    let mut programs = std::mem::take(&mut page.programs);
-    for program in &mut programs {
-        TEST_PROFILE.clone_into(&mut program.profile);
-    }
+    let metadata = read_metadata(workspace)?;
     let mut files = Files::new();
-    add_programs(&mut files, workspace, &metadata, &programs)?;
-    add_assets(&mut files, workspace, page)?;
+    add_programs(&mut files, workspace, &metadata, Some(TEST_PROFILE))?;
+    add_assets(&mut files, workspace)?;
     ensure_ours(&out)?;
     files.insert(ABSENT.into(), b"building\n".to_vec());
     update(&out, &with_service_worker(files.clone()))?;
@@ -144,14 +134,12 @@ fn with_service_worker(mut files: Files) -> Files {
     files
 }
 
-/// The metadata of the workspace, and the programs and files that `index.html` names.
-fn read(workspace: &Workspace) -> Result<(Metadata, Page)> {
+/// The metadata of the workspace, after the set-up that a build needs.
+fn read_metadata(workspace: &Workspace) -> Result<Metadata> {
     setup::wasm_target(workspace)?;
     let metadata = metadata::read(workspace)?;
     metadata::check_bindgen(&metadata)?;
-    let index = workspace.root().join("index.html");
-    let text = fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
-    Ok((metadata, Page::read(&text)?))
+    Ok(metadata)
 }
 
 fn say_ready(out: &Path, files: &Files, begun: Instant) {
@@ -163,7 +151,7 @@ fn add_programs(
     files: &mut Files,
     workspace: &Workspace,
     metadata: &Metadata,
-    programs: &[Program],
+    profile: Option<&str>,
 ) -> Result<()> {
     // The tool is compiled while the programs are. Its profile has its own folder, so that neither waits
     // for the other.
@@ -171,7 +159,7 @@ fn add_programs(
         let tool = scope.spawn(|| {
             workspace::run(&mut workspace.cargo(["build", "--profile", TOOL_PROFILE, "--package", BINDGEN]))
         });
-        let compiled = compile(workspace, metadata, programs);
+        let compiled = compile(workspace, metadata, profile);
         (tool.join(), compiled)
     });
     ended(tool)?;
@@ -181,7 +169,7 @@ fn add_programs(
     let place = metadata.target_directory.join("page").into_std_path_buf();
     thread::scope(|scope| {
         let (tool, place) = (&tool, &place);
-        let bound: Vec<_> = programs
+        let bound: Vec<_> = PROGRAMS
             .iter()
             .zip(&compiled)
             .map(|(program, wasm)| scope.spawn(move || bind(workspace, tool, program, wasm, place)))
@@ -199,79 +187,43 @@ fn ended<T>(result: thread::Result<Result<T>>) -> Result<T> {
     result.unwrap_or_else(|_panic| bail!("a thread that builds the page ended"))
 }
 
-fn add_assets(files: &mut Files, workspace: &Workspace, page: Page) -> Result<()> {
-    for asset in &page.assets {
-        match asset {
-            Asset::File { source, target } => {
-                add_file(files, &workspace.root().join(source), target.into())?;
-            }
-            Asset::Folder { source, target } => {
-                add_folder(files, &workspace.root().join(source), Path::new(target))?;
-            }
-        }
+fn add_assets(files: &mut Files, workspace: &Workspace) -> Result<()> {
+    let root = workspace.root();
+    for (source, target) in FILES {
+        add_file(files, &root.join(source), target.into())?;
     }
-    files.insert(STYLE.into(), joined_style(workspace.root(), &page.styles)?.into_bytes());
-    files.insert("index.html".into(), page.html.into_bytes());
+    for (source, target) in FOLDERS {
+        add_folder(files, &root.join(source), Path::new(target))?;
+    }
+    files.insert(STYLE.into(), joined_style(root)?.into_bytes());
     Ok(())
 }
 
 /// The parts of the style as one text, in their order. Comments are for readers of the source: they are a
 /// sixth of the style's bytes.
-fn joined_style(root: &Path, parts: &[String]) -> Result<String> {
+fn joined_style(root: &Path) -> Result<String> {
     let mut style = String::new();
-    for part in parts {
-        let text = fs::read_to_string(root.join(part))
+    for part in STYLE_PARTS {
+        let text = fs::read_to_string(root.join("web/style").join(part))
             .with_context(|| format!("the page needs {part}, which cannot be read"))?;
         style.push_str(&without_comments(&text));
     }
     Ok(style)
 }
 
-/// Lets Trunk build the page too, in another folder, and checks that the same files come out.
-pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<StageOutcome> {
-    if !workspace::succeeds(workspace.program("trunk").arg("--version")) {
-        let why = "there is no Trunk, which takes 11 minutes of a processor to build; `cargo install --locked trunk`";
-        return Ok(StageOutcome::Skipped(why.to_owned()));
-    }
-    let (metadata, page) = read(workspace)?;
-    let dist = metadata.target_directory.join("trunk").into_std_path_buf();
-    workspace::run(workspace.program("trunk").args(["build", "--dist"]).arg(&dist))?;
-    // Trunk does not cut the page's program into parts: they are in the program, as they are without the
-    // feature `split`. It writes no service worker either, adds no Python, and does not join the parts of the
-    // style.
-    let is_trunks = |name: &PathBuf| {
-        let name = name.to_string_lossy();
-        !name.starts_with("blockyard-web-")
-            && !name.starts_with("python/")
-            && name != SERVICE_WORKER
-            && name != STYLE
-    };
-    let mut ours: Vec<PathBuf> = files_below(&workspace.dist())?.into_iter().filter(is_trunks).collect();
-    ours.extend(page.styles.iter().filter_map(|part| Path::new(part).file_name()).map(PathBuf::from));
-    ours.sort();
-    let trunks = files_below(&dist)?;
-    ensure!(ours == trunks, "xtask builds {ours:?}, Trunk builds {trunks:?}");
-    Ok(StageOutcome::Passed)
-}
-
 /// Compiles the programs and returns the paths of the results, in the order of the programs.
 ///
 /// Programs of one profile are compiled in one run of cargo, so that shared crates are compiled once: in two
 /// runs their features would differ.
-fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> Result<Vec<PathBuf>> {
-    let profiles: BTreeSet<&str> = programs.iter().map(|program| program.profile.as_str()).collect();
+fn compile(workspace: &Workspace, metadata: &Metadata, profile: Option<&str>) -> Result<Vec<PathBuf>> {
+    let profile_of = |program: &Program| profile.unwrap_or(program.profile).to_owned();
+    let profiles: BTreeSet<String> = PROGRAMS.iter().map(profile_of).collect();
     for profile in profiles {
-        let mut cargo = workspace.cargo(["build", "--profile", profile, "--target", WASM]);
-        for Program { is_own, manifest, bin, .. } in
-            programs.iter().filter(|program| program.profile == profile)
-        {
-            let manifest = workspace.root().join(manifest);
-            let folder = manifest.parent().unwrap_or(&manifest);
-            let folder =
-                folder.canonicalize().with_context(|| format!("cannot find {}", folder.display()))?;
-            cargo.args(["--package", &metadata::package_in(metadata, &folder)?.repr, "--bin", bin]);
-            if *is_own {
-                cargo.args(["--features", &format!("{bin}/split")]);
+        let mut cargo = workspace.cargo(["build", "--profile", &profile, "--target", WASM]);
+        for program in PROGRAMS.iter().filter(|program| profile_of(program) == profile) {
+            cargo.args(["--package", program.package, "--bin", program.bin]);
+            if program.is_page() {
+                cargo.args(["--features", &format!("{}/split", program.package)]);
             }
         }
         workspace::run(&mut cargo)?;
@@ -279,16 +231,17 @@ fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> 
     let built = metadata.target_directory.as_std_path().join(WASM);
     let place = |program: &Program| {
         // Cargo names the folder of the `dev` profile `debug`.
-        let folder = if program.profile == "dev" { "debug" } else { &program.profile };
+        let profile = profile_of(program);
+        let folder = if profile == "dev" { "debug" } else { &profile };
         built.join(folder).join(format!("{}.wasm", program.bin))
     };
-    Ok(programs.iter().map(place).collect())
+    Ok(PROGRAMS.iter().map(place).collect())
 }
 
 /// Makes the files of `wasm` that the browser loads, in a folder below `place`, unless they exist: the page's
 /// own program is cut into parts, and every program gets its bindings of JavaScript.
 fn bind(workspace: &Workspace, tool: &Path, program: &Program, wasm: &Path, place: &Path) -> Result<PathBuf> {
-    let folder = place.join(&program.bin);
+    let folder = place.join(program.bin);
     let stamp_file = folder.with_extension("stamp");
     let stamp = stamp(wasm, tool)?;
     if fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) && folder.is_dir() {
@@ -296,7 +249,7 @@ fn bind(workspace: &Workspace, tool: &Path, program: &Program, wasm: &Path, plac
     }
     let mut command = workspace.program(tool);
     command.arg(wasm).arg(&folder);
-    if program.is_own {
+    if program.is_page() {
         command.arg("--parts");
     }
     workspace::run(&mut command)?;
@@ -435,20 +388,19 @@ mod tests {
     fn every_part_of_the_style_is_joined() {
         let workspace = Workspace::find();
         let root = workspace.root();
-        let page = Page::read(&fs::read_to_string(root.join("index.html")).unwrap()).unwrap();
-        let mut joined = page.styles.clone();
+        let mut joined = STYLE_PARTS.map(PathBuf::from).to_vec();
         joined.sort();
-        let parts = files_below(&root.join("web/style")).unwrap();
-        let parts: Vec<String> = parts.iter().map(|part| format!("web/style/{}", part.display())).collect();
+        let folder = root.join("web/style");
+        let parts = files_below(&folder).unwrap();
         assert_eq!(joined, parts);
         let count = |text: &str, brace: char| text.matches(brace).count();
         let mut rules = 0;
         for part in &parts {
-            let text = without_comments(&fs::read_to_string(root.join(part)).unwrap());
-            assert_eq!(count(&text, '{'), count(&text, '}'), "{part} ends within a rule");
+            let text = without_comments(&fs::read_to_string(folder.join(part)).unwrap());
+            assert_eq!(count(&text, '{'), count(&text, '}'), "{} ends within a rule", part.display());
             rules += count(&text, '{');
         }
-        assert_eq!(count(&joined_style(root, &page.styles).unwrap(), '{'), rules);
+        assert_eq!(count(&joined_style(root).unwrap(), '{'), rules);
     }
 
     #[test]

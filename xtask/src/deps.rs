@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 
 /// The groups from base to ends: the beginnings of folders. The longest beginning that fits counts.
 const GROUPS: &[&[&str]] = &[
-    &["crates/base/", "xtask/serve"],
+    &["crates/base/"],
     &["crates/core/"],
     // The messages between the page and its Python.
     &["crates/programs/", "web/program"],
@@ -222,7 +222,7 @@ mod tests {
             ("crates/core/allocator", &["crates/base/device"]),
             ("crates/core/replay", &["crates/core/allocator"]),
             ("crates/programs/python/extension", &["web/program"]),
-            ("web", &["crates/show/figure", "xtask/serve"]),
+            ("web", &["crates/show/figure", "crates/ends/serve"]),
         ];
         assert_eq!(found(allowed), [""; 0]);
         assert_eq!(

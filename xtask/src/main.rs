@@ -1,8 +1,8 @@
 //! The developer's commands: `cargo xtask play`, `cargo xtask test`, `cargo xtask ci`.
 //!
 //! Each command does its own set-up, so that a fresh machine with the stable Rust toolchain needs nothing
-//! else. Only `index.html` lists the files of the page, in Trunk's words; this program reads the same file.
-//! Each command is a module; `stages` runs a list of checks, `workspace` knows the folders and runs programs.
+//! else. Each command is a module; `page` lists the parts of the page, `stages` runs a list of checks, `workspace`
+//! knows the folders and runs programs.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 mod bench;
@@ -16,7 +16,6 @@ mod licenses;
 mod loom;
 mod metadata;
 mod miri;
-mod names;
 mod page;
 mod prose;
 mod python;
@@ -73,13 +72,8 @@ enum Command {
     Test,
     /// Test, and format, lints, docs, dependency rules, licenses, the size of the page.
     ///
-    /// Oracle, fuzz, advisories, Firefox and Trunk's build of the page run where these have been set up, and
-    /// are `skipped` where not.
-    Ci {
-        /// Only the stages named here may be skipped.
-        #[arg(long, value_name = "STAGE", value_delimiter = ',')]
-        may_skip: Option<Vec<String>>,
-    },
+    /// Oracle, fuzz, advisories and Firefox run where these have been set up, and are `skipped` where not.
+    Ci,
     /// Build the Python package into target/wheels/.
     Wheel {
         #[command(flatten)]
@@ -88,7 +82,7 @@ enum Command {
         #[arg(long)]
         test: bool,
     },
-    /// Check that types are nouns, and the style of our Python: format, lints, the length of modules.
+    /// Check the style of our Python: format, lints, the length of modules.
     Style {
         /// Give Python that style, as far as ruff can.
         #[arg(long)]
@@ -109,7 +103,7 @@ enum Command {
         /// What the file is learned from.
         arguments: Vec<OsString>,
     },
-    /// Compare PyTorch programs that run here with what a GPU printed and allocated.
+    /// Compare our programs, operators and dry runs with PyTorch's.
     Truth {
         #[command(subcommand)]
         what: Truth,
@@ -121,7 +115,7 @@ enum Command {
     },
     /// Check which of our crates depend on which, by their groups.
     Deps,
-    /// Check sentences of documents, lessons, comments, errors and help for patterns that are hard to read.
+    /// Check documents, comments, errors and help for sentences that are hard to read, and for long lines.
     Prose,
     /// Check the licenses and sources of all packages, by deny.toml.
     Licenses,
@@ -143,18 +137,6 @@ enum Command {
     /// Compare our allocator with PyTorch's own library; `cargo xtask oracle --help` tells more.
     #[command(disable_help_flag = true)]
     Oracle(PassedArguments),
-    /// Run recorded operator calls through crates/programs/torch; `cargo xtask operator-calls --help` tells
-    /// more.
-    #[command(disable_help_flag = true)]
-    OperatorCalls(PassedArguments),
-    /// Run recorded programs by a dry run and compare them with a GPU; `cargo xtask dry-run-truth --help`
-    /// tells more.
-    #[command(disable_help_flag = true)]
-    DryRunTruth(PassedArguments),
-    /// Compare crates/programs/torch with PyTorch's own code, without a GPU;
-    /// `cargo xtask torch-oracle --help` tells more.
-    #[command(disable_help_flag = true)]
-    TorchOracle(PassedArguments),
     /// Measure speed and memory; `cargo xtask bench --help` tells more.
     #[command(disable_help_flag = true)]
     Bench(PassedArguments),
@@ -166,7 +148,7 @@ enum Command {
 }
 
 /// The arguments of another program.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct PassedArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
@@ -196,16 +178,13 @@ fn run(command: &Command) -> Result<()> {
             profile.as_deref(),
         )?,
         Command::Test => check::test(&workspace)?,
-        Command::Ci { may_skip } => check::ci(&workspace, may_skip.clone())?,
+        Command::Ci => check::ci(&workspace)?,
         Command::Wheel { test: true, .. } => {
             bundle::build(&workspace)?;
             wheel::test(&workspace, &workspace.dist())?;
         }
         Command::Wheel { options, .. } => wheel::build(&workspace, options)?,
-        Command::Style { fix } => {
-            names::check(&workspace)?;
-            wheel::style(&workspace, *fix)?;
-        }
+        Command::Style { fix } => wheel::style(&workspace, *fix)?,
         Command::Update { what, python } => update::run(&workspace, what, python)?,
         Command::Learn { what, arguments } => learn::run(&workspace, *what, arguments)?,
         Command::Truth { what } => truth::run(&workspace, what)?,
@@ -217,9 +196,6 @@ fn run(command: &Command) -> Result<()> {
         Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), *seconds)?,
         Command::Miri => miri::run(&workspace)?,
         Command::Model => loom::run(&workspace)?,
-        Command::OperatorCalls(passed) => check::operator_calls(&workspace, &passed.arguments)?,
-        Command::DryRunTruth(passed) => check::dry_run_truth(&workspace, &passed.arguments)?,
-        Command::TorchOracle(passed) => check::torch_oracle(&workspace, &passed.arguments)?,
         Command::Oracle(passed) => check::oracle(&workspace, &passed.arguments)?,
         Command::Bench(passed) => bench::run(&workspace, &passed.arguments)?,
         Command::Gpu(passed) => gpu::run(&workspace, &passed.arguments)?,
@@ -306,14 +282,6 @@ mod tests {
     }
 
     #[test]
-    fn ci_takes_the_stages_that_may_be_skipped() {
-        assert!(matches!(parsed(&["ci"]), Ok(Command::Ci { may_skip: None })));
-        let named = parsed(&["ci", "--may-skip", "oracle,fuzz"]);
-        assert!(matches!(named, Ok(Command::Ci { may_skip: Some(stages) }) if stages == ["oracle", "fuzz"]));
-        assert!(parsed(&["test", "--may-skip", "oracle"]).is_err());
-    }
-
-    #[test]
     fn what_stands_behind_bench_and_oracle_is_their_own() {
         let command = parsed(&["oracle", "--seconds", "5", "--help"]);
         assert!(
@@ -360,6 +328,9 @@ mod tests {
         assert!(parsed(&["update", "everything"]).is_err());
         assert!(parsed(&["truth"]).is_err());
         assert!(parsed(&["truth", "programs", "programs/dqn", "--requests", "here.txt"]).is_ok());
+        let command = parsed(&["truth", "dry-run", "--verbose", "--help"]);
+        assert!(matches!(command, Ok(Command::Truth { what: Truth::DryRun(PassedArguments { arguments }) })
+                if arguments == ["--verbose", "--help"]));
     }
 
     #[test]

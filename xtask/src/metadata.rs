@@ -1,10 +1,8 @@
 //! The metadata of the workspace, from `cargo metadata`.
 
-use std::path::Path;
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use cargo_metadata::semver::Version;
-use cargo_metadata::{Metadata, MetadataCommand, PackageId};
+use cargo_metadata::{Metadata, MetadataCommand};
 
 use crate::workspace::Workspace;
 
@@ -15,14 +13,6 @@ pub(crate) fn read(workspace: &Workspace) -> Result<Metadata> {
         command.cargo_path(cargo);
     }
     Ok(command.current_dir(workspace.root()).exec()?)
-}
-
-/// The package of ours in the folder.
-pub(crate) fn package_in<'a>(metadata: &'a Metadata, folder: &Path) -> Result<&'a PackageId> {
-    let members = metadata.workspace_packages();
-    let found =
-        members.into_iter().find(|member| member.manifest_path.parent().is_some_and(|own| own == folder));
-    found.map(|member| &member.id).with_context(|| format!("no package in {}", folder.display()))
 }
 
 /// Checks that our tool for bindings and the page use the same version of wasm-bindgen: bindings of one version do not
@@ -72,15 +62,5 @@ mod tests {
             let error = check_versions(page, tool).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }
-    }
-
-    #[test]
-    fn the_workspace_is_read_and_its_packages_are_found_by_folder() {
-        let workspace = Workspace::find();
-        let metadata = read(&workspace).unwrap();
-        let record = package_in(&metadata, &workspace.root().join("crates/base/record")).unwrap();
-        assert_eq!(metadata[record].name, "blockyard-record");
-        let error = package_in(&metadata, &workspace.root().join("crates")).unwrap_err().to_string();
-        assert!(error.starts_with("no package in"), "{error}");
     }
 }

@@ -15,8 +15,6 @@ pub(crate) enum StageOutcome {
 pub(crate) struct Stages {
     begun: Instant,
     done: Vec<Stage>,
-    /// The names of the stages that may be skipped; `None` if each may.
-    may_skip: Option<Vec<String>>,
 }
 
 struct Stage {
@@ -37,12 +35,7 @@ impl Stage {
 
 impl Stages {
     pub(crate) fn new() -> Self {
-        Self { begun: Instant::now(), done: Vec::new(), may_skip: None }
-    }
-
-    /// An empty list of stages, of which only those named in `may_skip` may be skipped.
-    pub(crate) fn with_may_skip(may_skip: Option<Vec<String>>) -> Self {
-        Self { may_skip, ..Self::new() }
+        Self { begun: Instant::now(), done: Vec::new() }
     }
 
     /// Runs one stage; an error is reported here and again at the end.
@@ -54,12 +47,7 @@ impl Stages {
     pub(crate) fn run_or_skip(&mut self, name: &'static str, stage: impl FnOnce() -> Result<StageOutcome>) {
         println!("\n==> {name}");
         let begun = Instant::now();
-        let mut outcome = stage();
-        if let (Ok(StageOutcome::Skipped(why)), Some(may_skip)) = (&outcome, &self.may_skip)
-            && !may_skip.iter().any(|other| other == name)
-        {
-            outcome = Err(anyhow::anyhow!("skipped, which it may not be here: {why}"));
-        }
+        let outcome = stage();
         let took = begun.elapsed();
         match &outcome {
             Ok(StageOutcome::Passed) => println!("    {name}: ok, {}", seconds(took)),
@@ -69,7 +57,7 @@ impl Stages {
         self.done.push(Stage { name, took, outcome });
     }
 
-    /// Prints the table. Fails if a stage failed, or if `may_skip` names a stage that does not exist.
+    /// Prints the table. Fails if a stage failed.
     pub(crate) fn finish(self) -> Result<()> {
         println!();
         for stage in &self.done {
@@ -82,10 +70,6 @@ impl Stages {
         let (failed, skipped) = (named("FAILED"), named("skipped"));
         if !failed.is_empty() {
             bail!("{} of {all} stages failed in {total}: {}", failed.len(), failed.join(", "));
-        }
-        let known = |name: &&String| self.done.iter().any(|stage| stage.name == **name);
-        if let Some(name) = self.may_skip.iter().flatten().find(|name| !known(name)) {
-            bail!("there is no stage `{name}` that could be skipped");
         }
         println!("{} of {all} stages passed in {total}", named("ok").len());
         if !skipped.is_empty() {
@@ -102,10 +86,6 @@ fn seconds(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn skipped() -> StageOutcome {
-        StageOutcome::Skipped("there is no tool".to_owned())
-    }
 
     #[test]
     fn one_failure_fails_the_whole_and_stops_nothing() {
@@ -125,23 +105,9 @@ mod tests {
     fn a_stage_that_was_skipped_did_not_pass() {
         let mut stages = Stages::new();
         stages.run("first", || Ok(()));
-        stages.run_or_skip("second", || Ok(skipped()));
+        stages.run_or_skip("second", || Ok(StageOutcome::Skipped("there is no tool".to_owned())));
         let outcome_words: Vec<_> = stages.done.iter().map(Stage::outcome_word).collect();
         assert_eq!(outcome_words, ["ok", "skipped"]);
         assert!(stages.finish().is_ok());
-    }
-
-    #[test]
-    fn only_the_stages_of_the_list_may_be_skipped() {
-        let run = |may_skip: &[&str]| {
-            let names = may_skip.iter().map(|name| (*name).to_owned()).collect();
-            let mut stages = Stages::with_may_skip(Some(names));
-            stages.run_or_skip("first", || Ok(skipped()));
-            stages.run("second", || Ok(()));
-            stages.finish().map_err(|error| error.to_string())
-        };
-        assert_eq!(run(&["first"]), Ok(()));
-        assert!(run(&[]).unwrap_err().starts_with("1 of 2 stages failed"));
-        assert_eq!(run(&["first", "frist"]).unwrap_err(), "there is no stage `frist` that could be skipped");
     }
 }

@@ -8,7 +8,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use thirtyfour::action_chain::ActionChain;
-use thirtyfour::common::command::{Actions, Command};
 use thirtyfour::{Key, TypingData};
 
 use crate::driver::answer;
@@ -84,20 +83,6 @@ impl Page {
     pub fn end_drag(&self, css: &str, to: (f64, f64)) -> Result<()> {
         let end = self.viewport_point(css, to.0, to.1)?;
         self.act(|hand| hand.move_to(end.0, end.1).release())
-    }
-
-    /// Turns the wheel over `css` at a point from its top left corner; `down` in pixels, negative is up.
-    ///
-    /// # Errors
-    /// The errors of [`Page::click_at`].
-    pub fn wheel_at(&self, css: &str, x: f64, y: f64, down: i32) -> Result<()> {
-        let (x, y) = self.viewport_point(css, x, y)?;
-        let scroll = json!({
-            "type": "scroll", "origin": "viewport", "duration": 0, "x": x, "y": y, "deltaX": 0, "deltaY": down,
-        });
-        // An action chain has no wheel.
-        let wheel = Actions::from(json!([{ "type": "wheel", "id": "wheel", "actions": [scroll] }]));
-        answer(self.driver.session()?.cmd(Command::PerformActions(wheel))).map(drop)
     }
 
     /// Types `text` into the field `css`, after its present text.

@@ -358,16 +358,6 @@ impl Page {
         answer(self.driver.session()?.screenshot(path))
     }
 
-    /// Writes a picture of `css`, as PNG.
-    ///
-    /// # Errors
-    /// Where no displayed element matches, or the file cannot be written.
-    pub fn screenshot_of(&self, css: &str, path: &Path) -> Result<()> {
-        let element = self.element(css)?;
-        make_folder_of(path)?;
-        answer(element.screenshot(path))
-    }
-
     /// The displayed element `css`.
     pub(crate) fn element(&self, css: &str) -> Result<WebElement> {
         self.wait_for(css)?;

@@ -1,7 +1,7 @@
 //! Parts of the page whose code is fetched when they are shown for the first time.
 //!
 //! With the feature `split`, which `cargo xtask build` uses, the functions that [`part!`] marks are in
-//! separate WebAssembly modules, which share the page's memory. Without the feature (Trunk, tests) they are
+//! separate WebAssembly modules, which share the page's memory. Without the feature, as in tests, they are
 //! ordinary functions.
 
 use std::pin::Pin;

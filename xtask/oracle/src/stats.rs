@@ -33,10 +33,10 @@ const OVERSIZE: usize = ARRAYS.len() * POOLS.len() * MEMBERS.len() + 2;
 #[must_use]
 pub fn words(stats: &Stats, private_pools: &BTreeMap<PoolId, StatArray>, release: Release) -> Vec<i64> {
     let mut words = oldest_words(stats).to_vec();
-    if release >= Release::V2_12 {
+    if release.counts_oom_rejections() {
         words.push(stats.num_oom_rejections);
     }
-    if release >= Release::V2_13 {
+    if release.counts_private_pools() {
         for (pool, array) in private_pools {
             words.extend([i64::from(pool.capture), i64::from(pool.user)]);
             for stat in [&array.all, &array.small_pool, &array.large_pool] {

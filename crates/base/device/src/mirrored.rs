@@ -45,11 +45,6 @@ impl<D: DeviceMemory> MirroredDevice<D> {
         &mut self.real
     }
 
-    /// Returns the device that has the memory.
-    pub fn into_real(self) -> D {
-        self.real
-    }
-
     /// The real address of a shown address.
     #[must_use]
     pub fn real_addr(&self, addr: DeviceAddr) -> Option<DeviceAddr> {

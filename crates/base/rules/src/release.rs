@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::Bytes;
 
 /// A minor release of PyTorch, oldest first. Patch releases have the rules of their minor release.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+///
+/// Releases have no public order: what a release does is a method, so that no other crate decides it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Release {
     /// 2.11.
     #[serde(rename = "2.11")]
@@ -91,7 +93,7 @@ impl Release {
     /// Whether this is the other release or a later one.
     #[inline]
     #[must_use]
-    pub const fn is_at_least(self, other: Self) -> bool {
+    pub(crate) const fn is_at_least(self, other: Self) -> bool {
         self as u8 >= other as u8
     }
 
@@ -352,7 +354,7 @@ mod tests {
 
     #[test]
     fn releases_are_ordered_by_age() {
-        assert!(Release::ALL.is_sorted());
+        assert!(Release::ALL.is_sorted_by_key(|release| release.minor()));
         assert_eq!(Release::ALL.last(), Some(&Release::LATEST));
     }
 }

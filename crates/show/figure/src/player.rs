@@ -119,13 +119,6 @@ impl Player {
         if self.cursor > end_of(recording, self.steps) { Some(self.steps) } else { self.steps.checked_sub(1) }
     }
 
-    /// The event that was applied last; `None` where the current step has had none.
-    #[must_use]
-    pub fn current_event(&self, recording: &Recording) -> Option<usize> {
-        let (from, to) = self.changed_events(recording);
-        (from < to).then(|| to - 1)
-    }
-
     /// The events whose changes are to be emphasized: from the first to before the second.
     #[must_use]
     pub fn changed_events(&self, recording: &Recording) -> (usize, usize) {

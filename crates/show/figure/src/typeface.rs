@@ -49,6 +49,3 @@ pub const FACES: [Face; 3] = [SANS_REGULAR, SANS_SEMIBOLD, MONO_REGULAR];
 /// The fonts that figures are measured for, and then fonts that most machines have, for a program without the
 /// typeface that shows a figure.
 pub const FONT_FAMILY: &str = "\"Noto Sans\", \"Helvetica Neue\", Arial, \"Liberation Sans\", sans-serif";
-
-/// The fonts of code.
-pub const MONO_FAMILY: &str = "\"Noto Sans Mono\", \"Noto Sans\", ui-monospace, Menlo, Consolas, monospace";

@@ -42,28 +42,32 @@ fn row<'a>(rows: &'a [Vec<String>], name: &str) -> Result<&'a [String]> {
     found.map(Vec::as_slice).ok_or_else(|| anyhow::anyhow!("no row of {name} in {rows:?}"))
 }
 
+/// The files that a class hands in, each with its text.
+fn files_of_a_class() -> Vec<(String, String)> {
+    let program = |dtype: &str| {
+        TENSOR.replace("LINES", &format!("batch = torch.randn(256, 3, 224, 224{dtype}, device=\"cuda\")\n"))
+    };
+    let locked = POOLS.replace("LINES", SOLVED).replace("free x1, y1", "free x1");
+    let mut files = vec![
+        ("solved.workload".to_owned(), POOLS.replace("LINES", SOLVED)),
+        ("early.workload".to_owned(), POOLS.replace("LINES", UNSOLVED)),
+        ("meyer_pools.txt".to_owned(), locked),
+        ("half.py".to_owned(), program(", dtype=torch.float16")),
+        ("whole.py".to_owned(), program("")),
+        ("broken.py".to_owned(), TENSOR.replace("LINES", "batch = torch.randn(256\n")),
+        ("essay.txt".to_owned(), "I think that it is 20 MiB.\n".to_owned()),
+        ("empty.py".to_owned(), String::new()),
+    ];
+    files
+        .extend((0..52).map(|number| (format!("student-{number}.workload"), POOLS.replace("LINES", SOLVED))));
+    files
+}
+
 #[test]
 fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
     at("/#teachers", LAPTOP, |page| {
         page.wait_for(&id("grade-files"))?;
-        let program = |dtype: &str| {
-            TENSOR
-                .replace("LINES", &format!("batch = torch.randn(256, 3, 224, 224{dtype}, device=\"cuda\")\n"))
-        };
-        let locked = POOLS.replace("LINES", SOLVED).replace("free x1, y1", "free x1");
-        let mut files = vec![
-            ("solved.workload".to_owned(), POOLS.replace("LINES", SOLVED)),
-            ("early.workload".to_owned(), POOLS.replace("LINES", UNSOLVED)),
-            ("meyer_pools.txt".to_owned(), locked),
-            ("half.py".to_owned(), program(", dtype=torch.float16")),
-            ("whole.py".to_owned(), program("")),
-            ("broken.py".to_owned(), TENSOR.replace("LINES", "batch = torch.randn(256\n")),
-            ("essay.txt".to_owned(), "I think that it is 20 MiB.\n".to_owned()),
-            ("empty.py".to_owned(), String::new()),
-        ];
-        files.extend(
-            (0..52).map(|number| (format!("student-{number}.workload"), POOLS.replace("LINES", SOLVED))),
-        );
+        let mut files = files_of_a_class();
         let link = page.execute_async(LINK, &[json!(SOLVED)])?;
         files.push(("link.txt".to_owned(), format!("{}\n", link.as_str().unwrap_or_default())));
         page.execute(HAND_IN, &[json!(files)])?;

@@ -65,7 +65,7 @@ fn a_new_build_takes_the_place_of_the_one_that_is_kept() -> Result<()> {
             if (kept) return await kept.text();
             await new Promise((done) => setTimeout(done, 50));
         }";
-    let kept = page.execute_async(script, &[old.clone()])?;
+    let kept = page.execute_async(script, std::slice::from_ref(&old))?;
     ensure!(kept.as_str().is_some_and(|text| text.contains("second")), "kept after {old}: {kept}");
     page.cut_network()?;
     page.goto("/?offline")?;

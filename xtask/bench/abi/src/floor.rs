@@ -1,4 +1,4 @@
-//! The floor of the comparison: an allocator that neither follows PyTorch nor keeps statistics, behind the
+//! The floor of the comparison: an allocator that neither follows PyTorch nor keeps statistics. It has the
 //! same lock and the same C ABI.
 
 use blockyard_allocator::lock::BiasedMutex;

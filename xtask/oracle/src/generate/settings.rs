@@ -63,10 +63,10 @@ pub(super) fn choose(rng: &mut Rng, release: Release) -> Choice {
         parts.push("expandable_segments:True".to_owned());
         choice.expands = true;
     }
-    if wanted[7] && release >= Release::V2_12 {
+    if wanted[7] && release.minor() >= 12 {
         parts.push(format!("throw_on_cudamalloc_oom:{}", if rng.u8(..4) > 0 { "True" } else { "False" }));
     }
-    if wanted[8] && release >= Release::V2_15 {
+    if wanted[8] && release.minor() >= 15 {
         parts.push(format!("expandable_segments_reserve:{}", reserve(rng)));
     }
     // Garbage collection needs a limit to do anything.
@@ -110,10 +110,10 @@ pub(super) fn change(rng: &mut Rng, before: &Choice, release: Release) -> String
     if rng.u8(..6) == 0 {
         parts.push(format!("per_process_memory_fraction:{:.3}", 0.15 + 0.84 * rng.f64()));
     }
-    if rng.u8(..6) == 0 && release >= Release::V2_12 {
+    if rng.u8(..6) == 0 && release.minor() >= 12 {
         parts.push(format!("throw_on_cudamalloc_oom:{}", if rng.bool() { "True" } else { "False" }));
     }
-    if rng.u8(..8) == 0 && release >= Release::V2_15 {
+    if rng.u8(..8) == 0 && release.minor() >= 15 {
         parts.push(format!("expandable_segments_reserve:{}", reserve(rng)));
     }
     parts.join(",")

@@ -1,4 +1,4 @@
-//! `cargo xtask operator-calls FILE`: each line of a file of operator calls through the crate `torch`, counted
+//! `cargo xtask truth operator-calls FILE`: each line of a file of operator calls through the crate `torch`, counted
 //! by operator.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 

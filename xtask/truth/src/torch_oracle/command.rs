@@ -1,4 +1,4 @@
-//! `cargo xtask torch-oracle`: random operator calls and programs on PyTorch's own code and on our operators.
+//! `cargo xtask truth torch-oracle`: random operator calls and programs on PyTorch's own code and on our operators.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 use std::fs;

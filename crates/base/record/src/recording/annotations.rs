@@ -97,15 +97,6 @@ impl Recording {
             extra: Bytes::new(units.saturating_mul(UNIT)),
         })
     }
-
-    /// How much larger than recorded the allocation's block may be; zero if the size is known.
-    #[must_use]
-    pub fn open_size(&self, allocation: AllocationId) -> Bytes {
-        let open = &self.annotations.open;
-        let found = open.binary_search_by_key(&allocation.get(), |(allocation, _)| *allocation);
-        let units = found.ok().and_then(|place| open.get(place)).map_or(0, |(_, units)| *units);
-        Bytes::new(units.saturating_mul(UNIT))
-    }
 }
 
 impl Annotations {

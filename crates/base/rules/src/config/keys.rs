@@ -259,7 +259,7 @@ mod tests {
                 let text = format!("{}:{value}", entry.key);
                 for release in Release::ALL {
                     let is_known = AllocatorConfig::parse(&text, release).is_ok();
-                    assert_eq!(is_known, release >= entry.since, "{text} in {release}");
+                    assert_eq!(is_known, release.is_at_least(entry.since), "{text} in {release}");
                 }
             }
         }

@@ -38,7 +38,7 @@ pub(super) const CUDA_KEYS: [(&str, Release); 13] = [
 ];
 
 fn has_key(keys: &[(&str, Release)], key: &str, release: Release) -> bool {
-    keys.iter().any(|(known, since)| *known == key && *since <= release)
+    keys.iter().any(|(known, since)| *known == key && release.is_at_least(*since))
 }
 
 const MAX_REGISTER_THREADS: u64 = 128;

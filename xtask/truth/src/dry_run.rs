@@ -1,5 +1,5 @@
 //! Recorded programs, run by a dry run and compared with what a GPU printed and did:
-//! `cargo xtask dry-run-truth`.
+//! `cargo xtask truth dry-run`.
 //!
 //! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program
 //! runs in a separate process.
@@ -34,7 +34,7 @@ PYTHON has PyTorch 2.11.0, which the recordings were made with:
 /// The exit status is 1 if a program differs without a mark.
 #[derive(Debug, Args)]
 #[command(after_help = RECIPE)]
-pub struct DryRunTruthOptions {
+pub struct DryRunOptions {
     /// The Python; else that of `BLOCKYARD_TORCH_PYTHON`, or `python3`.
     #[arg(long, default_value_t = default_python(), hide_default_value = true)]
     python: String,
@@ -51,7 +51,7 @@ pub struct DryRunTruthOptions {
 }
 
 /// The program that runs each recorded program.
-const DRIVER: &str = include_str!("dry_run_truth/driver.py");
+const DRIVER: &str = include_str!("dry_run/driver.py");
 
 /// A program with its output and its traces, as recorded on a GPU.
 #[derive(Debug, Deserialize)]
@@ -211,7 +211,7 @@ fn name_of(file: &Path) -> String {
 /// # Errors
 ///
 /// When there is no PyTorch, a file cannot be read or written, or a program cannot be started.
-pub fn run(options: &DryRunTruthOptions) -> Result<ExitCode> {
+pub fn run(options: &DryRunOptions) -> Result<ExitCode> {
     let begun = Instant::now();
     let installed = InstalledTorch::find(&options.python, options.keep.as_deref())?;
     println!(
