@@ -4,8 +4,7 @@ use blockyard_record::{Bytes, counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::growth::{
-    LineGrowth, by_line, forecast_finding, growth_findings, growth_headline, iterations_left,
-    line_of_a_growing_run,
+    LineGrowth, by_line, forecast_finding, growth_findings, growth_headline, is_much_growth, iterations_left,
 };
 use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
 use super::moments::Moments;
@@ -37,14 +36,20 @@ pub(super) fn verdict_of_fit(
     let moments = Moments::of(run);
     let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    let growing = line_of_a_growing_run(&lines, &grows, outcome.peak_allocated);
-    let forecaster = growing.and_then(|_| Forecaster::of(limited.run(), &grows));
+    let forecaster = lines.first().and_then(|_| Forecaster::of(limited.run(), &grows));
     let forecast = match &forecaster {
         Some(forecaster) => forecaster.forecast(conditions, &mut on_done)?,
         None => None,
     };
-    // Growth that has ended before the last iterations is no growth.
-    let growing = growing.filter(|_| forecast != Some(Forecast::Finishes));
+    // Growth that has ended before the last iterations is no growth. Growth in equal iterations is certain,
+    // however small.
+    let is_growing = grows.has_known_iterations
+        && match &forecast {
+            Some(forecast) => *forecast != Forecast::Finishes,
+            None => is_much_growth(&lines, outcome.peak_allocated),
+        };
+    let growing = lines.first().filter(|_| is_growing);
+    let forecast = forecast.filter(|_| growing.is_some() && is_device_known(run, conditions, &own));
     let forecaster = forecaster.as_ref();
     let fit =
         FittingRun { run, conditions, own: &own, outcome, lines: &lines, growing, forecaster, forecast };
@@ -78,6 +83,12 @@ fn verdict_without_replay(error: &RowError) -> Verdict {
     }
 }
 
+/// Whether the capacity is known and not assumed, or the run has a limit other than the capacity.
+fn is_device_known(run: &Run, conditions: &Conditions, own: &Row) -> bool {
+    let is_assumed = run.is_capacity_assumed && conditions.capacity_of(run) == run.capacity;
+    !is_assumed || own.limit.is_some_and(|limit| !limit.is_capacity())
+}
+
 /// A run without a failure, and its replay under the conditions of the question.
 struct FittingRun<'a> {
     run: &'a Run,
@@ -97,14 +108,6 @@ struct FittingRun<'a> {
 }
 
 impl FittingRun<'_> {
-    /// Whether the capacity is known and not assumed, or the run has a limit other than the capacity.
-    fn is_device_known(&self) -> bool {
-        let is_assumed =
-            self.run.is_capacity_assumed && self.conditions.capacity_of(self.run) == self.run.capacity;
-        let is_limited = self.own.limit.is_some_and(|limit| !limit.is_capacity());
-        !is_assumed || is_limited
-    }
-
     /// The peak reserved that the file has, if the question is about the run's own settings: a replay that
     /// begins late does not have the memory that was cached before.
     fn own_reserved(&self) -> Option<Bytes> {
@@ -116,11 +119,8 @@ impl FittingRun<'_> {
         let allocated = self.outcome.peak_allocated;
         let reserved = self.own_reserved().unwrap_or(self.outcome.peak_reserved);
         match self.growing {
-            Some(line) => {
-                let forecast = self.forecast.as_ref().filter(|_| self.is_device_known());
-                growth_headline(line, allocated, forecast)
-            }
-            None if self.is_device_known() => {
+            Some(line) => growth_headline(line, allocated, self.forecast.as_ref()),
+            None if is_device_known(self.run, self.conditions, self.own) => {
                 format!("it fits: at most {allocated} are allocated, and {reserved} reserved")
             }
             None => format!("no request fails: at most {allocated} are allocated, and {reserved} reserved"),
@@ -151,11 +151,13 @@ impl FittingRun<'_> {
         if self.growing.is_some() {
             let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.low);
             let known = self.forecast.as_ref().and_then(|forecast| forecast_finding(forecast, most));
-            findings.extend(known.or_else(|| iterations_left(lines, most, reserved)));
+            let is_known = is_device_known(run, conditions, own);
+            let left = || iterations_left(lines, is_known.then_some(most), reserved);
+            findings.extend(known.or_else(left));
             findings.push(Finding::about(FindingTopic::Helps, growth_advice(lines), None));
         }
         // A note says that an assumed capacity is assumed.
-        if self.is_device_known() {
+        if is_device_known(run, conditions, own) {
             findings.push(Finding::about(FindingTopic::Gpus, limit_text(run, conditions, own.limit), None));
         }
         findings.extend(run.notes().iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));

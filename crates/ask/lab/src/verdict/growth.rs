@@ -203,15 +203,6 @@ pub(super) fn is_much_growth(lines: &[LineGrowth], peak: Bytes) -> bool {
 /// A run counts as growing if it grows by at least one in this many of the bytes at its peak.
 const MIN_GROWTH_DIVISOR: u64 = 100;
 
-/// The line that grows most in a run that fits, if the run grows enough ([`MIN_GROWTH_DIVISOR`]); `None` otherwise.
-pub(super) fn line_of_a_growing_run<'a>(
-    lines: &'a [LineGrowth],
-    grows: &Leaks,
-    peak: Bytes,
-) -> Option<&'a LineGrowth> {
-    lines.first().filter(|_| grows.has_known_iterations && is_much_growth(lines, peak))
-}
-
 /// `forecast` is known only where the device is.
 pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes, forecast: Option<&Forecast>) -> String {
     let end = match forecast.and_then(failing_iteration) {
@@ -236,15 +227,23 @@ pub(super) fn forecast_finding(forecast: &Forecast, limit: Bytes) -> Option<Find
 }
 
 /// The sentence that says after how many more iterations the growing lines will have taken all bytes below a
-/// limit.
-pub(super) fn iterations_left(lines: &[LineGrowth], limit: Bytes, reserved: Bytes) -> Option<Finding> {
+/// limit, or a GiB where no limit is known.
+pub(super) fn iterations_left(
+    lines: &[LineGrowth],
+    limit: Option<Bytes>,
+    reserved: Bytes,
+) -> Option<Finding> {
     let iterations = lines.iter().map(LineGrowth::rising_iterations).max()?;
     let all: Bytes = lines.iter().map(|line| line.bytes).sum();
     let each = all.get().checked_div(iterations).filter(|each| *each > 0)?;
-    let left = limit.saturating_sub(reserved);
+    let left = limit.map_or(Bytes::gib(1), |limit| limit.saturating_sub(reserved));
+    let which = limit.map_or_else(
+        || "each GiB lasts".to_owned(),
+        |limit| format!("the {left} that are left of {limit} last"),
+    );
     let more = left.get().checked_div(each)?;
     let text = format!(
-        "if each iteration goes on to keep {}, the {left} that are left of {limit} last for about {} (an estimate)",
+        "if each iteration goes on to keep {}, {which} for about {} (an estimate)",
         Bytes::new(each),
         counted(more, "more iteration")
     );
