@@ -8,27 +8,13 @@ use std::ops::Range;
 use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, OnDone};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::Request;
-use serde::{Deserialize, Serialize};
 
 use crate::leaks::iteration_ends;
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome;
 use crate::request_number;
 use crate::sites::Sites;
-use crate::{Alignment, LabError, Outcome, PeakChange, PeakDiff, Run};
-
-/// Two runs, and why one needs more memory at its peak.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Diff {
-    /// How the allocations of the two runs correspond.
-    pub alignment: Alignment,
-    /// The change of the peak of allocated bytes.
-    pub allocated: PeakDiff,
-    /// The change of the peak of reserved bytes.
-    pub reserved: PeakDiff,
-    /// Sentences about facts that are not known about the runs.
-    pub notes: Vec<String>,
-}
+use crate::{Diff, LabError, Outcome, PeakChange, PeakDiff, Run};
 
 /// Says what changed from one run to another. Each run is replayed under its own settings, at the lower bound
 /// of the limit that its file implies; a note says where the upper bound gives other peaks.

@@ -75,7 +75,7 @@ mod what_if;
 
 // Parts of answers that are the JSON of `blockyard-answers`.
 pub use blockyard_answers::{
-    Alignment, AllocatorRow, FailedAllocation, FindingTopic, FirstDifference, FirstOom, Forecast,
+    Alignment, AllocatorRow, Diff, FailedAllocation, FindingTopic, FirstDifference, FirstOom, Forecast,
     GrowingCallSite, IterationSource, LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName,
     PeakChange, PeakDiff, PinnedSegment, PinningBlock, QuestionKind, VerdictKind,
 };
@@ -86,7 +86,7 @@ pub use autopsy::{Autopsy, Change, ChangeKind, autopsy, try_change};
 pub use bound::{Bound, Placement, bound};
 pub use compare::compare_allocators;
 pub use conditions::{Conditions, device_text, gpu_for_pytorch, known_gpus};
-pub use diff::{Diff, diff, diff_iterations};
+pub use diff::{diff, diff_iterations};
 pub use difference::first_difference;
 pub use error::LabError;
 pub use leaks::{Leaks, leaks};

@@ -15,6 +15,18 @@ pub struct DiffAnswer {
     pub limit: Option<Limit>,
     /// The limit of the first run, or null.
     pub limit_before: Option<Limit>,
+    /// What changed.
+    #[serde(flatten)]
+    pub diff: Diff,
+    /// The two steps, counted from 1; absent where two runs are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<(u64, u64)>,
+}
+
+/// Two runs, or two steps of a run, and why one needs more memory at its peak.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Diff {
     /// The allocations of both, in order, by size, call site and whether they are on the default stream.
     pub alignment: Alignment,
     /// The change of the most bytes allocated.
@@ -23,9 +35,16 @@ pub struct DiffAnswer {
     pub reserved: PeakDiff,
     /// What is not known, in sentences.
     pub notes: Vec<String>,
-    /// The two steps, counted from 1; absent where two runs are compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steps: Option<(u64, u64)>,
+}
+
+impl Diff {
+    /// Whether both make the same allocations and have the same peaks.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        (self.alignment.only_before, self.alignment.only_after) == (0, 0)
+            && self.allocated.terms.is_empty()
+            && self.reserved.terms.is_empty()
+    }
 }
 
 /// The allocations of two runs side by side.

@@ -63,7 +63,7 @@ pub use bound::BoundAnswer;
 pub use certificate::{
     CertificateAnswer, ComparedFacts, Difference, FactCount, VerifyAnswer, VerifyError, VerifyLine,
 };
-pub use diff::{Alignment, DiffAnswer, LineChange, PeakChange, PeakDiff};
+pub use diff::{Alignment, Diff, DiffAnswer, LineChange, PeakChange, PeakDiff};
 pub use dry_run::{
     BytesRange, DRY_RUN_VERSION, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote,
     DryRunGpu, DryRunHolder, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks, DryRunRank,

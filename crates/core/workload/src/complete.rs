@@ -1,5 +1,7 @@
 //! What may be typed at a place of a text: statements, names, sizes, streams.
 
+use blockyard_rules::SETTING_KEYS;
+
 use crate::size::{decimal_unit, dtype_size, unit_shift};
 use crate::token::{Lexer, TokenKind};
 
@@ -83,20 +85,6 @@ const DTYPES: [(&str, &str); 10] = [
     ("uint8", "1 byte each"),
     ("bool", "1 byte each"),
 ];
-/// Every key of `PYTORCH_CUDA_ALLOC_CONF` that changes device memory here, which a test compares with
-/// `SETTING_KEYS` of `crates/base/rules`.
-const SETTINGS: [(&str, &str); 10] = [
-    ("expandable_segments:True", "segments that grow"),
-    ("max_split_size_mb:", "larger blocks are not split"),
-    ("max_non_split_rounding_mb:", "how much larger an oversize block may be"),
-    ("roundup_power2_divisions:", "rounds sizes up"),
-    ("garbage_collection_threshold:", "releases old blocks early"),
-    ("large_segment_size_mb:", "size of shared segments"),
-    ("per_process_memory_fraction:", "limits reserved memory"),
-    ("backend:cudaMallocAsync", "the driver's pool"),
-    ("throw_on_cudamalloc_oom:True", "a full device is an error at once"),
-    ("expandable_segments_reserve:", "how many addresses a segment reserves"),
-];
 
 /// What may be typed at `place`, in bytes from the start of the text. A comment and a text in quotes have no
 /// completions, nor has a place inside of a character.
@@ -168,7 +156,7 @@ fn candidates<'t>(
         ("pool", word, TokenKind::Word) if word != "pool" => {
             listed(&[("no_split", "large blocks stay whole"), ("use_on_oom", "the last resort of others")])
         }
-        ("set" | "conf", "set" | "conf" | ",", _) => listed(&SETTINGS),
+        ("set" | "conf", "set" | "conf" | ",", _) => settings(),
         ("set" | "conf", ":", _) => listed(&[("True", ""), ("False", "")]),
         ("capacity", "capacity", _) | (_, "alloc", _) => sizes(typed, known),
         (_, "=", _) => listed(&MAKERS),
@@ -191,6 +179,19 @@ fn candidates<'t>(
 
 fn listed(items: &[(&str, &'static str)]) -> Vec<Completion> {
     items.iter().map(|(text, detail)| Completion { text: (*text).to_owned(), detail }).collect()
+}
+
+/// The keys of `PYTORCH_CUDA_ALLOC_CONF` that change device memory here; a choice with the value that is not
+/// its default.
+fn settings() -> Vec<Completion> {
+    let shown = SETTING_KEYS.iter().filter_map(|setting| {
+        let other = setting.values.iter().find(|value| setting.is_choice && **value != setting.default);
+        Some(Completion {
+            text: format!("{}:{}", setting.key, other.copied().unwrap_or_default()),
+            detail: setting.brief?,
+        })
+    });
+    shown.collect()
 }
 
 /// Sizes that the text has already, then usual ones; for a number its units.
@@ -315,16 +316,18 @@ fn name_of(tokens: &[Token<'_>]) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use blockyard_rules::SETTING_KEYS;
-
     use super::*;
 
     #[test]
     fn settings_are_those_that_change_device_memory() {
-        let ours: BTreeSet<&str> =
-            SETTINGS.iter().filter_map(|(text, _)| Some(text.split_once(':')?.0)).collect();
+        let ours: BTreeSet<String> = settings().into_iter().map(|setting| setting.text).collect();
         let known = SETTING_KEYS.iter().filter(|row| row.is_modeled && !row.key.starts_with("pinned_"));
-        assert_eq!(ours, known.map(|row| row.key).collect());
+        let known: BTreeSet<&str> = known.map(|row| row.key).collect();
+        assert_eq!(
+            ours.iter().filter_map(|text| Some(text.split_once(':')?.0)).collect::<BTreeSet<_>>(),
+            known
+        );
+        assert!(ours.contains("expandable_segments:True") && ours.contains("backend:cudaMallocAsync"));
     }
 
     /// Completions at the `|`.

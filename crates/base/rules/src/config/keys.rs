@@ -9,6 +9,8 @@ pub struct SettingKey {
     pub key: &'static str,
     /// What the key does, in a sentence.
     pub meaning: &'static str,
+    /// What the key does, in a few words; `None` where it changes nothing of device memory here.
+    pub brief: Option<&'static str>,
     /// What holds without the key, as a value or in words.
     pub default: &'static str,
     /// Values to try; for a choice all of them.
@@ -19,6 +21,15 @@ pub struct SettingKey {
     pub is_modeled: bool,
     /// The first release of PyTorch that has the key.
     pub since: Release,
+    /// Whether PyTorch's parser for all kinds of devices reads the key; otherwise its parser for CUDA does.
+    pub(super) is_generic: bool,
+}
+
+/// Whether one of the two parsers of a release knows a key.
+pub(super) fn has_key(is_generic: bool, key: &str, release: Release) -> bool {
+    SETTING_KEYS
+        .iter()
+        .any(|known| (known.key, known.is_generic) == (key, is_generic) && release.is_at_least(known.since))
 }
 
 const fn number(
@@ -27,77 +38,113 @@ const fn number(
     values: &'static [&'static str],
     meaning: &'static str,
 ) -> SettingKey {
-    SettingKey { key, meaning, default, values, is_choice: false, is_modeled: true, since: Release::V2_11 }
+    SettingKey {
+        key,
+        meaning,
+        brief: None,
+        default,
+        values,
+        is_choice: false,
+        is_modeled: true,
+        since: Release::V2_11,
+        is_generic: true,
+    }
 }
 
 const fn switch(key: &'static str, meaning: &'static str) -> SettingKey {
     SettingKey {
         key,
         meaning,
+        brief: None,
         default: "False",
         values: &["True", "False"],
         is_choice: true,
         is_modeled: false,
         since: Release::V2_11,
+        is_generic: false,
     }
 }
 
 /// Every key that PyTorch's parsers know, those first that people use most.
 pub const SETTING_KEYS: [SettingKey; 22] = [
     SettingKey {
+        brief: Some("segments that grow"),
+        is_generic: true,
         is_modeled: true,
         ..switch(
             "expandable_segments",
             "A segment reserves addresses and gets memory page by page, so that it can grow and its free pages can go back.",
         )
     },
-    number(
-        "max_split_size_mb",
-        "no limit",
-        &["32", "64", "128", "256", "512"],
-        "Blocks of at least this many MiB are not split, so that small requests do not break large blocks; at least 20.",
-    ),
-    number(
-        "roundup_power2_divisions",
-        "no rounding",
-        &["2", "4", "8", "[256:1,512:2,1024:4,>:8]"],
-        "Requests are rounded up to a step between powers of two, so that freed blocks fit later requests of other sizes.",
-    ),
-    number(
-        "garbage_collection_threshold",
-        "never",
-        &["0.6", "0.8"],
-        "Above this share of the memory limit, cached segments that were not used for long are released \
+    SettingKey {
+        brief: Some("larger blocks are not split"),
+        ..number(
+            "max_split_size_mb",
+            "no limit",
+            &["32", "64", "128", "256", "512"],
+            "Blocks of at least this many MiB are not split, so that small requests do not break large blocks; at least 20.",
+        )
+    },
+    SettingKey {
+        brief: Some("rounds sizes up"),
+        ..number(
+            "roundup_power2_divisions",
+            "no rounding",
+            &["2", "4", "8", "[256:1,512:2,1024:4,>:8]"],
+            "Requests are rounded up to a step between powers of two, so that freed blocks fit later requests of other sizes.",
+        )
+    },
+    SettingKey {
+        brief: Some("releases old blocks early"),
+        ..number(
+            "garbage_collection_threshold",
+            "never",
+            &["0.6", "0.8"],
+            "Above this share of the memory limit, cached segments that were not used for long are released \
          before a new one is taken.",
-    ),
-    number(
-        "max_non_split_rounding_mb",
-        "20",
-        &["20", "64", "128"],
-        "A request above max_split_size_mb takes a cached block that is at most this many MiB larger; at least 20.",
-    ),
-    number(
-        "large_segment_size_mb",
-        "20",
-        &["20", "64", "256"],
-        "The size of segments for requests between 1 and 10 MiB; at least 11.",
-    ),
-    number(
-        "per_process_memory_fraction",
-        "1.0",
-        &["0.5", "0.8", "0.9"],
-        "The share of the device that may be reserved, from the start.",
-    ),
+        )
+    },
+    SettingKey {
+        brief: Some("how much larger an oversize block may be"),
+        ..number(
+            "max_non_split_rounding_mb",
+            "20",
+            &["20", "64", "128"],
+            "A request above max_split_size_mb takes a cached block that is at most this many MiB larger; at least 20.",
+        )
+    },
+    SettingKey {
+        brief: Some("size of shared segments"),
+        ..number(
+            "large_segment_size_mb",
+            "20",
+            &["20", "64", "256"],
+            "The size of segments for requests between 1 and 10 MiB; at least 11.",
+        )
+    },
+    SettingKey {
+        brief: Some("limits reserved memory"),
+        is_generic: false,
+        ..number(
+            "per_process_memory_fraction",
+            "1.0",
+            &["0.5", "0.8", "0.9"],
+            "The share of the device that may be reserved, from the start.",
+        )
+    },
     SettingKey {
         key: "backend",
         meaning: "Which allocator: PyTorch's own, or the pool of the CUDA driver.",
+        brief: Some("the driver's pool"),
         default: "native",
         values: &["native", "cudaMallocAsync"],
         is_choice: true,
         is_modeled: true,
         since: Release::V2_11,
+        is_generic: false,
     },
     SettingKey {
+        brief: Some("a full device is an error at once"),
         is_modeled: true,
         since: Release::V2_12,
         ..switch(
@@ -107,6 +154,8 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
         )
     },
     SettingKey {
+        brief: Some("how many addresses a segment reserves"),
+        is_generic: false,
         since: Release::V2_15,
         ..number(
             "expandable_segments_reserve",
@@ -117,6 +166,7 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
         )
     },
     SettingKey {
+        is_generic: false,
         is_modeled: false,
         since: Release::V2_15,
         ..number(
@@ -126,16 +176,20 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
             "The same for streams that a C++ program tags with the name of a class.",
         )
     },
-    switch(
-        "pinned_use_background_threads",
-        "A separate thread looks for pinned host memory that can be used again.",
-    ),
+    SettingKey {
+        is_generic: true,
+        ..switch(
+            "pinned_use_background_threads",
+            "A separate thread looks for pinned host memory that can be used again.",
+        )
+    },
     switch(
         "pinned_use_cuda_host_register",
         "Pinned host memory is allocated by the system and then registered.",
     ),
     switch("pinned_use_hip_host_register", "The same under its name for ROCm."),
     SettingKey {
+        is_generic: false,
         is_modeled: false,
         ..number(
             "pinned_num_register_threads",
@@ -145,6 +199,7 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
         )
     },
     SettingKey {
+        is_generic: false,
         is_modeled: false,
         ..number(
             "pinned_reserve_segment_size_mb",
@@ -244,16 +299,10 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::super::AllocatorConfig;
-    use super::super::parse::{CUDA_KEYS, GENERIC_KEYS};
     use super::*;
 
     #[test]
-    fn every_key_of_the_parsers_is_described_and_every_value_is_accepted() {
-        let known = GENERIC_KEYS.iter().chain(&CUDA_KEYS);
-        for (key, since) in known.clone() {
-            assert!(SETTING_KEYS.iter().any(|entry| entry.key == *key && entry.since == *since), "{key}");
-        }
-        assert_eq!(known.count(), SETTING_KEYS.len());
+    fn every_value_is_accepted_from_the_first_release_of_its_key_on() {
         for entry in &SETTING_KEYS {
             for value in entry.values {
                 let text = format!("{}:{value}", entry.key);

@@ -1,45 +1,12 @@
 //! PyTorch's two parsers of a settings text: one for all kinds of devices, one for CUDA. Each parser skips
 //! the keys of the other.
 
+use super::keys::has_key;
 use super::reserve::{self, AddressReserve};
 use super::tokens::Tokens;
 use super::{AllocatorConfig, ConfigError, MAX_MIB, ROUNDUP_INTERVALS};
 use crate::size::UNLIMITED;
-use crate::{Backend, Bytes, Release};
-
-/// The keys of the parser for all kinds of devices, each with the first release that has it.
-pub(super) const GENERIC_KEYS: [(&str, Release); 9] = [
-    ("max_split_size_mb", Release::V2_11),
-    ("max_non_split_rounding_mb", Release::V2_11),
-    ("garbage_collection_threshold", Release::V2_11),
-    ("roundup_power2_divisions", Release::V2_11),
-    ("expandable_segments", Release::V2_11),
-    ("pinned_use_background_threads", Release::V2_11),
-    ("large_segment_size_mb", Release::V2_11),
-    ("pinned_max_round_threshold_mb", Release::V2_13),
-    ("pinned_max_cached_size_mb", Release::V2_13),
-];
-
-/// The keys of the parser for CUDA.
-pub(super) const CUDA_KEYS: [(&str, Release); 13] = [
-    ("backend", Release::V2_11),
-    ("release_lock_on_cudamalloc", Release::V2_11),
-    ("release_lock_on_hipmalloc", Release::V2_11),
-    ("pinned_use_cuda_host_register", Release::V2_11),
-    ("pinned_use_hip_host_register", Release::V2_11),
-    ("pinned_num_register_threads", Release::V2_11),
-    ("pinned_reserve_segment_size_mb", Release::V2_11),
-    ("graph_capture_record_stream_reuse", Release::V2_11),
-    ("per_process_memory_fraction", Release::V2_11),
-    ("pinned_free_catch_all", Release::V2_12),
-    ("throw_on_cudamalloc_oom", Release::V2_12),
-    ("expandable_segments_reserve", Release::V2_15),
-    ("expandable_segments_reserve_by_class", Release::V2_15),
-];
-
-fn has_key(keys: &[(&str, Release)], key: &str, release: Release) -> bool {
-    keys.iter().any(|(known, since)| *known == key && release.is_at_least(*since))
-}
+use crate::{Backend, Bytes};
 
 const MAX_REGISTER_THREADS: u64 = 128;
 
@@ -102,8 +69,8 @@ impl AllocatorConfig {
     fn apply_generic_key(&mut self, tokens: &Tokens, at: usize) -> Result<usize, ConfigError> {
         let value = at + 2;
         let key = tokens.get(at)?;
-        if !has_key(&GENERIC_KEYS, key, self.release) {
-            if has_key(&CUDA_KEYS, key, self.release) {
+        if !has_key(true, key, self.release) {
+            if has_key(false, key, self.release) {
                 return tokens.skip_value(at);
             }
             return Err(ConfigError::UnrecognizedKey { key: key.to_owned(), parser: "Accelerator" });
@@ -194,7 +161,7 @@ impl AllocatorConfig {
             if key == "backend" {
                 is_async = self.check_backend(tokens.get(at + 2)?)? == Backend::CudaMallocAsync;
             } else {
-                has_native_option |= has_key(&CUDA_KEYS, key, self.release);
+                has_native_option |= has_key(false, key, self.release);
             }
             at = self.apply_cuda_key(&tokens, at)? + 2;
         }
@@ -219,8 +186,8 @@ impl AllocatorConfig {
     fn apply_cuda_key(&mut self, tokens: &Tokens, at: usize) -> Result<usize, ConfigError> {
         let value = at + 2;
         let key = tokens.get(at)?;
-        if !has_key(&CUDA_KEYS, key, self.release) {
-            if has_key(&GENERIC_KEYS, key, self.release) {
+        if !has_key(false, key, self.release) {
+            if has_key(true, key, self.release) {
                 return tokens.skip_value(at);
             }
             return Err(ConfigError::UnrecognizedKey { key: key.to_owned(), parser: "CUDA" });

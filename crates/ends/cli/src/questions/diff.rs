@@ -62,22 +62,15 @@ fn written(
     found: Diff,
     steps: Option<(u64, u64)>,
 ) -> QuestionReply {
-    let alignment = &found.alignment;
-    let is_same = alignment.only_before + alignment.only_after == 0
-        && found.allocated.terms.is_empty()
-        && found.reserved.terms.is_empty();
+    let status = if found.is_same() { ExitStatus::Positive } else { ExitStatus::Negative };
     let text = text(compared, &found);
     let json = DiffAnswer {
         before: before.name.clone(),
         limit: after.implied_limit(),
         limit_before: before.implied_limit(),
-        alignment: found.alignment,
-        allocated: found.allocated,
-        reserved: found.reserved,
-        notes: found.notes,
+        diff: found,
         steps,
     };
-    let status = if is_same { ExitStatus::Positive } else { ExitStatus::Negative };
     QuestionReply { json: json.into(), text, status }
 }
 
