@@ -99,9 +99,9 @@ impl Answers {
         (found.best.is_some() && found.baseline.conditions == self.verdict_for.1).then_some(found)
     }
 
-    /// The run that questions are about: the run of the device, or the run with the most requests.
+    /// The run that questions are about: the run of the device, or the one that the worker takes.
     pub(crate) fn run(&self, device: Option<usize>) -> Option<&RunSummary> {
-        let longest = || self.runs.iter().max_by_key(|run| run.requests);
-        device.map_or_else(longest, |device| self.runs.get(device))
+        let first = || self.runs.iter().rev().max_by_key(|run| run.weight);
+        device.map_or_else(first, |device| self.runs.get(device))
     }
 }

@@ -29,7 +29,7 @@ pub enum LabTask {
     Take(RunSource),
     /// Answers a question about a run that was read.
     Ask {
-        /// The index of the run; `None` for the run with the most requests.
+        /// The index of the run; `None` for the one with the most [weight](Run::weight).
         run: Option<usize>,
         /// The question.
         question: Question,
@@ -69,6 +69,8 @@ pub struct RunSummary {
     pub capacity: Bytes,
     /// How many requests the run has.
     pub requests: u64,
+    /// How much the run has to say beside those of other devices: [`Run::weight`].
+    pub weight: (bool, Bytes, usize),
     /// The request that went out of memory in the recorded run, counted from 1.
     pub recorded_oom: Option<u64>,
     /// The limit that the file implies.
@@ -86,6 +88,7 @@ impl RunSummary {
             conf: run.conf.clone(),
             capacity: run.capacity,
             requests: run.requests().len() as u64,
+            weight: run.weight(),
             limit: run.implied_limit(),
             release: run.release,
             recorded_oom: run.recorded_oom().map(|request| request as u64 + 1),
@@ -138,8 +141,9 @@ fn do_task(task: LabTask, file: Option<Blob>, make_report: MakeReport) {
             return reply(&made.map_or_else(LabReply::Failed, LabReply::Report));
         }
         LabTask::Ask { run, question } => RUNS.with_borrow(|runs| {
-            let longest = || runs.iter().max_by_key(|run| run.requests().len());
-            let run = run.map_or_else(longest, |run| runs.get(run)).ok_or(LabError::NoTrace)?;
+            // Of equal ones the first.
+            let first = || runs.iter().rev().max_by_key(|run| run.weight());
+            let run = run.map_or_else(first, |run| runs.get(run)).ok_or(LabError::NoTrace)?;
             let question = match question {
                 Question::Diff(source) => Question::Diff(with_content(source, content)),
                 other => other,

@@ -33,7 +33,7 @@ pub struct Outcome {
     pub requests: u64,
     /// Memory over time; empty unless it was asked for.
     pub timeline: Vec<Sample>,
-    /// PyTorch's warnings about these settings.
+    /// PyTorch's warnings about these settings, and one about two that do not belong together.
     pub warnings: Vec<String>,
 }
 
@@ -185,11 +185,13 @@ pub(crate) fn outcome_before(
     on_done: OnDone,
 ) -> Result<Outcome, LabError> {
     let config = fixed.config()?;
+    let mut warnings = config.warnings().to_vec();
+    warnings.extend(config.warning_about_pair().map(str::to_owned));
     let mut replay = Replay {
         run,
         fixed,
         replayer: fixed.replayer(run, &config, NullSink)?,
-        outcome: Outcome { warnings: config.warnings().to_vec(), ..Outcome::default() },
+        outcome: Outcome { warnings, ..Outcome::default() },
         has_ended: false,
     };
     let total = run.requests().len().min(end);

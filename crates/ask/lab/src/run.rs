@@ -151,6 +151,13 @@ impl Run {
         self.held_at_end
     }
 
+    /// How much the run has to say beside those of other devices: whether it ran out of memory, what it holds at
+    /// its end, and how many requests it has. Of several devices the one speaks first that has most.
+    #[must_use]
+    pub fn weight(&self) -> (bool, Bytes, usize) {
+        (self.recorded_oom.is_some(), self.held_at_end, self.requests().len())
+    }
+
     /// Whether the run has requests. A device whose snapshot has none has a verdict alone.
     #[must_use]
     pub fn has_requests(&self) -> bool {

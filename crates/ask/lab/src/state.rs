@@ -35,22 +35,17 @@ pub(crate) struct DeviceState {
     held: Vec<HoldingLine>,
     /// Whether any block has a stack.
     has_stacks: bool,
-    /// Whether two settings are on that do not belong together.
-    has_split_limit_and_expandable: bool,
+    /// The warning about two settings that do not belong together.
+    warning: Option<&'static str>,
 }
 
 impl DeviceState {
     pub(crate) fn of(file: &SnapshotFile, device: &DeviceSnapshot) -> Self {
         let conf = &file.settings.conf;
-        let mut state = Self {
-            segments: device.segments.len(),
-            has_split_limit_and_expandable: conf.contains("max_split_size_mb")
-                && (conf.contains("expandable_segments:True")
-                    || device.segments.iter().any(|segment| segment.is_expandable)),
-            ..Self::default()
-        };
         let release = file.release();
         let config = AllocatorConfig::parse(&known_config(conf, release).0, release).unwrap_or_default();
+        let mut state =
+            Self { segments: device.segments.len(), warning: config.warning_about_pair(), ..Self::default() };
         let mut lines: BTreeMap<String, (Bytes, u64)> = BTreeMap::new();
         let blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
         let has_stacks = blocks
@@ -183,11 +178,7 @@ impl DeviceState {
             );
             findings.push(about(FindingTopic::Helps, text));
         }
-        if self.has_split_limit_and_expandable {
-            let text = "`max_split_size_mb` is set together with `expandable_segments`: free blocks above it are \
-                        then not split, and reserved memory can grow far above what is allocated; set one of the two";
-            findings.push(about(FindingTopic::Helps, text.to_owned()));
-        }
+        findings.extend(self.warning.map(|text| about(FindingTopic::Helps, text.to_owned())));
         let needs = if self.reserved.is_zero() {
             "what a run allocates is in a snapshot that is taken after it"
         } else {

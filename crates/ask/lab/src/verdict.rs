@@ -127,6 +127,7 @@ fn verdict_of_failure(
     findings.push(Finding::about(FindingTopic::Happened, what_was_asked(&found), Some(found.failed.request)));
     findings.extend(growth_findings(&moments, &lines, &grows, &found.held));
     findings.extend(same_request(run, &found));
+    findings.extend(pair_finding(run, conditions)?);
     // How the limit is known is among the notes.
     findings.extend(found.notes.iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
     if let Some(change) = &freed {
@@ -170,6 +171,12 @@ fn verdict_of_failure(
     }
     let autopsy = Some(Box::new(found));
     Ok(Verdict { kind, headline, findings, setting, autopsy, held, moment, forecast: None })
+}
+
+/// The warning about two settings that do not belong together.
+fn pair_finding(run: &Run, conditions: &Conditions) -> Result<Option<Finding>, LabError> {
+    let warning = conditions.config(run)?.warning_about_pair();
+    Ok(warning.map(|text| Finding::about(FindingTopic::Helps, text, None)))
 }
 
 /// The advice about the line that grows most.

@@ -85,7 +85,7 @@ fn settings_on(
     file: &Path,
 ) -> anyhow::Result<ProgramSettings> {
     let config = AllocatorConfig::parse(conf, release).context("settings")?;
-    for warning in config.warnings() {
+    for warning in config.warnings().iter().map(String::as_str).chain(config.warning_about_pair()) {
         output::warn(warning)?;
     }
     if !gpu.is_proved {

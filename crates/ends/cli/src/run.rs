@@ -83,7 +83,7 @@ fn config(conf: Option<&str>, of_file: &str) -> anyhow::Result<AllocatorConfig> 
         None => with(of_file),
     };
     let config = environment.config()?;
-    for warning in config.warnings() {
+    for warning in config.warnings().iter().map(String::as_str).chain(config.warning_about_pair()) {
         output::warn(warning)?;
     }
     Ok(config)

@@ -9,7 +9,7 @@ use super::growth::{
 use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
 use super::moments::Moments;
 use super::settings::{setting_comparison, under_plain_settings};
-use super::{Finding, FindingTopic, MomentName, Verdict, VerdictKind, growth_advice};
+use super::{Finding, FindingTopic, MomentName, Verdict, VerdictKind, growth_advice, pair_finding};
 use crate::forecast::{Forecaster, forecast_end};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
@@ -54,6 +54,7 @@ pub(super) fn verdict_of_fit(
     let fit =
         FittingRun { run, conditions, own: &own, outcome, lines: &lines, growing, forecaster, forecast };
     let mut findings = fit.findings(&grows, &moments);
+    findings.extend(pair_finding(run, conditions)?);
     let setting = fit.add_comparisons(&mut findings, on_progress)?;
     findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
     findings.sort_by_key(|finding| finding.about);

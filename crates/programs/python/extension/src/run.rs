@@ -302,8 +302,8 @@ fn environment_changed(python: Python<'_>, key: &str, value: &str) -> PyResult<(
     let session = session();
     let config = AllocatorConfig::parse(value, session.release())
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    for warning in config.warnings() {
-        add_note(line, warning.clone());
+    for warning in config.warnings().iter().map(String::as_str).chain(config.warning_about_pair()) {
+        add_note(line, warning.to_owned());
     }
     if !session.configure(&config) {
         add_note(
