@@ -7,10 +7,11 @@ use blockyard_record::{BlockState, Bytes, PoolId, counted};
 use blockyard_rules::size::page_size;
 use blockyard_rules::{AllocatorConfig, known_config};
 
+use crate::gap::{findings as gap_findings, of_device};
 use crate::live::holding_line;
 use crate::run::stack_texts;
 use crate::verdict::Finding;
-use crate::{FindingTopic, HoldingLine, Verdict, VerdictKind};
+use crate::{FindingTopic, Gap, GapAtMoment, HoldingLine, Verdict, VerdictKind};
 
 /// The memory of a device when its snapshot was taken.
 ///
@@ -33,6 +34,7 @@ pub(crate) struct DeviceState {
     pinned: Bytes,
     /// The lines that hold allocated blocks, by descending bytes.
     held: Vec<HoldingLine>,
+    gap: GapAtMoment,
     /// Whether two settings are on that do not belong together.
     has_split_limit_and_expandable: bool,
 }
@@ -48,6 +50,7 @@ impl DeviceState {
         };
         let release = file.release();
         let config = AllocatorConfig::parse(&known_config(conf, release).0, release).unwrap_or_default();
+        state.gap = of_device(device, &config);
         let mut lines: BTreeMap<String, (Bytes, u64)> = BTreeMap::new();
         for segment in &device.segments {
             state.reserved = state.reserved.saturating_add(segment.size);
@@ -162,6 +165,8 @@ impl DeviceState {
              `torch.cuda.memory._record_memory_history()` before the run switches it on"
                 .to_owned(),
         ));
+        let gap = Gap { at_peak: self.gap.clone(), at_failure: None, own: None, remedies: Vec::new() };
+        findings.extend(gap_findings(&gap));
         findings.sort_by_key(|finding| finding.about);
         Verdict {
             kind: VerdictKind::StateOnly,
@@ -171,12 +176,13 @@ impl DeviceState {
             autopsy: None,
             held: self.held.clone(),
             moment: 0,
+            gap: Some(gap).filter(|gap| !gap.at_peak.reserved.is_zero()),
         }
     }
 }
 
 /// The bytes of the pages that lie whole between two places of a segment.
-fn whole_pages(begin: u64, end: u64, page: Bytes) -> Bytes {
+pub(crate) fn whole_pages(begin: u64, end: u64, page: Bytes) -> Bytes {
     let page = page.get().max(1);
     let (first, last) = (begin.div_ceil(page), end.checked_div(page).unwrap_or_default());
     Bytes::new(last.saturating_sub(first).saturating_mul(page))

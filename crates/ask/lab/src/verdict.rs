@@ -22,10 +22,11 @@ use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{fitting_setting, setting_findings};
 use crate::autopsy::passes_changed;
+use crate::gap::add_gap;
 use crate::lifetimes::lifetimes;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, FindingTopic, HoldingLine, IterationSource, LabError, Leaks,
-    LimitedRun, MomentName, Run, VerdictKind, autopsy, leaks,
+    Autopsy, Change, ChangeKind, Conditions, FindingTopic, Gap, HoldingLine, IterationSource, LabError,
+    Leaks, LimitedRun, MomentName, Run, VerdictKind, autopsy, leaks,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -50,6 +51,8 @@ pub struct Verdict {
     pub held: Vec<HoldingLine>,
     /// The number of requests before the moment of `held`.
     pub moment: u64,
+    /// The bytes that are reserved and that no live tensor asked for; `None` if no request is replayed.
+    pub gap: Option<Gap>,
 }
 
 /// A sentence of a verdict.
@@ -85,10 +88,12 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
         return Ok(state.verdict());
     }
     let found = autopsy(run, conditions, on_progress)?;
-    match found {
-        Some(found) => verdict_of_failure(run, conditions, found, on_progress),
-        None => verdict_of_fit(run, conditions, on_progress),
-    }
+    let mut verdict = match found {
+        Some(found) => verdict_of_failure(run, conditions, found, on_progress)?,
+        None => verdict_of_fit(run, conditions, on_progress)?,
+    };
+    add_gap(&mut verdict, run, conditions, on_progress)?;
+    Ok(verdict)
 }
 
 fn verdict_of_failure(
@@ -162,7 +167,7 @@ fn verdict_of_failure(
             finding.moments = moments.at(MomentName::Failure, moment).into_iter().collect();
         }
     }
-    Ok(Verdict { kind, headline, findings, setting, autopsy: Some(Box::new(found)), held, moment })
+    Ok(Verdict { kind, headline, findings, setting, autopsy: Some(Box::new(found)), held, moment, gap: None })
 }
 
 /// A memory fraction refuses what the GPU could give: the reader looks for the call that sets the fraction.

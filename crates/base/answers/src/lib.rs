@@ -44,6 +44,7 @@ mod fit_layouts;
 mod fit_map;
 mod fit_run;
 mod fit_settings;
+mod gap;
 mod guard;
 mod leaks;
 mod limit;
@@ -82,6 +83,7 @@ pub use fit_run::{
     FitGrowthKind, FitHolder, FitProbe, FitRun, FitValues, FitVary, FitVaryKind,
 };
 pub use fit_settings::{FitOom, FitReplay, FitReplayResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu};
+pub use gap::{Gap, GapAtMoment, GapOutcome, GapParts, GapRemedy, GapRemedyKind};
 pub use guard::{
     GUARD_VERSION, GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram,
 };

@@ -3,6 +3,8 @@
 use blockyard_record::{Bytes, OomCause};
 use serde::{Deserialize, Serialize};
 
+use crate::Gap;
+
 /// The verdict about a run, in the order in which a reader asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -25,6 +27,10 @@ pub struct VerdictAnswer {
     pub moment: u64,
     /// Settings that help, or null.
     pub setting: Option<String>,
+    /// The bytes that are reserved and that no live tensor asked for; null where no request is replayed and
+    /// no memory is known.
+    #[serde(default)]
+    pub gap: Option<Gap>,
 }
 
 /// A verdict in a word.
@@ -74,6 +80,8 @@ pub enum FindingTopic {
     Happened,
     /// What grows from iteration to iteration.
     Grows,
+    /// Why more is reserved than live tensors asked for.
+    Gap,
     /// How sure the verdict is.
     #[serde(rename = "sure")]
     Certainty,
@@ -99,9 +107,10 @@ pub enum FindingTopic {
 
 impl FindingTopic {
     /// All questions, in their order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Happened,
         Self::Grows,
+        Self::Gap,
         Self::Certainty,
         Self::Helps,
         Self::DependsOnLimit,
@@ -117,6 +126,7 @@ impl FindingTopic {
         match self {
             Self::Happened => "What happened",
             Self::Grows => "What grows",
+            Self::Gap => "Why more is reserved than requested",
             Self::Certainty => "How sure that is",
             Self::Helps => "What helps",
             Self::DependsOnLimit => "What helps at one end of the limit",

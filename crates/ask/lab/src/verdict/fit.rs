@@ -47,7 +47,7 @@ pub(super) fn verdict_of_fit(
         first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
     }
     let kind = if growing.is_some() { VerdictKind::Grows } else { VerdictKind::Fits };
-    Ok(Verdict { kind, headline: fit.headline(), findings, setting, autopsy: None, held, moment })
+    Ok(Verdict { kind, headline: fit.headline(), findings, setting, autopsy: None, held, moment, gap: None })
 }
 
 fn verdict_without_replay(error: &RowError) -> Verdict {
@@ -60,6 +60,7 @@ fn verdict_without_replay(error: &RowError) -> Verdict {
         autopsy: None,
         held: Vec::new(),
         moment: 0,
+        gap: None,
     }
 }
 

@@ -65,6 +65,7 @@ fn to_json(found: Verdict, conf: String) -> VerdictAnswer {
         held: held.collect(),
         moment: found.moment,
         setting: found.setting,
+        gap: found.gap,
     }
 }
 
