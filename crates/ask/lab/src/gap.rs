@@ -58,7 +58,7 @@ pub fn gap(
     let place = place.unwrap_or_default();
     let Some(fixed) = bounds.get(place) else { return Ok(None) };
     let end = failed.as_ref().map_or(total, |(_, request)| request.saturating_add(1));
-    let at_peak = at_peak(run, fixed, end, &mut on_done)?;
+    let (at_peak, first) = at_peak(run, fixed, end, &mut on_done)?;
     if at_peak.reserved.is_zero() {
         return Ok(None);
     }
@@ -80,7 +80,8 @@ pub fn gap(
             Trial { limited: &limited, run, bounds: &bounds, place, end, own, fails: failed.is_some() };
         gap.remedies.extend(setting.map(|conf| trial.setting(conf, &mut on_done)).transpose()?.flatten());
         gap.remedies.extend(preallocation::remedy(&trial, conditions, shown(&gap), &mut on_done)?);
-        gap.remedies.extend(empty_cache::remedy(&trial, shown(&gap), on_progress)?);
+        let done = if trial.fails { end } else { first };
+        gap.remedies.extend(empty_cache::remedy(&trial, done, on_progress)?);
     }
     Ok(Some(gap))
 }
@@ -156,15 +157,25 @@ fn wanted_segment(run: &Run, fixed: &FixedConditions, request: usize) -> Result<
     })
 }
 
-/// The gap after the first of the requests before `end` after which most bytes are reserved.
-fn at_peak(run: &Run, fixed: &FixedConditions, end: usize, on_done: OnDone) -> Result<GapAtMoment, LabError> {
-    let (mut peak, mut most) = (0, Bytes::ZERO);
-    follow(run, fixed, end, on_done, &mut |done, reserved, _| {
-        if reserved > most {
-            (peak, most) = (done, reserved);
+/// The gap at the peak of the requests before `end`: after the one at which most bytes are reserved; of several
+/// the one at which most are allocated, since nothing uses the bytes of its gap even then. With it comes how
+/// many requests are done when most bytes are reserved first.
+fn at_peak(
+    run: &Run,
+    fixed: &FixedConditions,
+    end: usize,
+    on_done: OnDone,
+) -> Result<(GapAtMoment, usize), LabError> {
+    let (mut first, mut peak, mut most) = (0, 0, Use::default());
+    follow(run, fixed, end, on_done, &mut |done, now| {
+        if now.reserved > most.reserved {
+            first = done;
+        }
+        if (now.reserved, now.allocated) > (most.reserved, most.allocated) {
+            (peak, most) = (done, now);
         }
     })?;
-    after(run, fixed, peak, on_done)
+    Ok((after(run, fixed, peak, on_done)?, first))
 }
 
 /// The gap after the first `end` requests.
@@ -206,14 +217,21 @@ fn seen_from(run: &Run, end: usize, snapshot: &Snapshot) -> (StreamId, PoolId) {
     }
 }
 
-/// Replays the requests before `end`. After each, `each` gets how many are done, the bytes that are reserved,
-/// and those of them that are cached.
+/// How much memory is in use after a request.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    reserved: Bytes,
+    allocated: Bytes,
+    cached: Bytes,
+}
+
+/// Replays the requests before `end`. After each, `each` gets how many are done, and the use of the memory.
 fn follow(
     run: &Run,
     fixed: &FixedConditions,
     end: usize,
     on_done: OnDone,
-    each: &mut dyn FnMut(usize, Bytes, Bytes),
+    each: &mut dyn FnMut(usize, Use),
 ) -> Result<(), LabError> {
     let config = fixed.config()?;
     let mut replayer = fixed.replayer(run, &config, NullSink)?;
@@ -224,8 +242,10 @@ fn follow(
         let done = request.saturating_add(1);
         replayer.run_to(done)?;
         let stats = replayer.stats();
-        let reserved = bytes(stats.reserved_bytes.all.current);
-        each(done, reserved, reserved.saturating_sub(bytes(stats.active_bytes.all.current)));
+        let [reserved, allocated, active] =
+            [&stats.reserved_bytes, &stats.allocated_bytes, &stats.active_bytes]
+                .map(|bytes_of| bytes(bytes_of.all.current));
+        each(done, Use { reserved, allocated, cached: reserved.saturating_sub(active) });
     }
     Ok(())
 }

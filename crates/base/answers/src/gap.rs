@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "GapAnswer"))]
 pub struct Gap {
-    /// The gap after the request at which most bytes are reserved first; for a snapshot without requests, the
-    /// gap in the snapshot.
+    /// The gap after the request at which most bytes are reserved; of several, the one at which most bytes are
+    /// allocated. For a snapshot without requests, the gap in the snapshot.
     pub at_peak: GapAtMoment,
     /// The gap after the request that failed, where the allocator has given back what it could; null where no
     /// request failed.
@@ -106,6 +106,9 @@ pub struct GapRemedy {
     pub size: Option<Bytes>,
     /// For a call of `empty_cache`: the request before which the call is made, counted from 1; otherwise null.
     pub request: Option<u64>,
+    /// The iteration after which the call is made, counted from 1 as `leaks` finds them; null where the call is
+    /// not between two iterations.
+    pub step: Option<u64>,
     /// The line of the program that makes `request`, or null.
     pub line: Option<String>,
     /// The numbers of the replay.

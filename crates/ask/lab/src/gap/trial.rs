@@ -83,9 +83,9 @@ impl Trial<'_> {
             return Ok(None);
         }
         let Some(fixed) = bounds.get(self.place) else { return Ok(None) };
-        let parts = at_peak(run, fixed, end, on_done)?.parts;
+        let (peak, _) = at_peak(run, fixed, end, on_done)?;
         let sentence = self.sentence(name, &outcome);
-        Ok(Some(GapRemedy { outcome, parts, sentence, ..remedy }))
+        Ok(Some(GapRemedy { outcome, parts: peak.parts, sentence, ..remedy }))
     }
 
     fn sentence(&self, name: &str, outcome: &GapOutcome) -> String {
@@ -114,6 +114,7 @@ pub(super) fn empty(kind: GapRemedyKind) -> GapRemedy {
         conf: None,
         size: None,
         request: None,
+        step: None,
         line: None,
         outcome: GapOutcome::default(),
         parts: crate::GapParts::default(),
