@@ -106,11 +106,13 @@ pub struct GapRemedy {
     pub size: Option<Bytes>,
     /// For a call of `empty_cache`: the request before which the call is made, counted from 1; otherwise null.
     pub request: Option<u64>,
-    /// The iteration after which the call is made, counted from 1 as `leaks` finds them; null where the call is
-    /// not between two iterations.
-    pub step: Option<u64>,
     /// The line of the program that makes `request`, or null.
     pub line: Option<String>,
+    /// The line that called the function of `line`, or null.
+    pub caller: Option<String>,
+    /// How often this line, called there, has asked for memory after another line did, `request` included; null
+    /// where no stacks were recorded.
+    pub occurrence: Option<u64>,
     /// The numbers of the replay.
     pub outcome: GapOutcome,
     /// The parts of the gap at the peak of the replay: what is left of each.

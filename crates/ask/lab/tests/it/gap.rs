@@ -208,7 +208,7 @@ fn recorded_runs() -> Vec<Run> {
 
 #[test]
 fn the_parts_of_every_recorded_run_add_up_at_its_peak() {
-    let (mut count, mut states) = (0, 0);
+    let (mut count, mut states, mut placed) = (0, 0, 0);
     for run in recorded_runs() {
         if !run.has_requests() {
             let gap = verdict(&run, &run.conditions(), &mut on).unwrap().gap.unwrap();
@@ -226,6 +226,11 @@ fn the_parts_of_every_recorded_run_add_up_at_its_peak() {
             assert_eq!((gap.at_peak.reserved, gap.own), (own.peak_reserved, Some(own)), "{}", run.name);
         }
         for remedy in &gap.remedies {
+            let stack = remedy.request.map(|request| run.stack(usize::try_from(request).unwrap() - 1));
+            if stack.is_some_and(|stack| !stack.is_empty()) {
+                assert!(remedy.line.is_some() && remedy.occurrence > Some(0), "{}: {remedy:?}", run.name);
+                placed += 1;
+            }
             assert!(
                 remedy.outcome.peak_reserved < gap.own.unwrap().peak_reserved,
                 "{}: {remedy:?}",
@@ -234,7 +239,7 @@ fn the_parts_of_every_recorded_run_add_up_at_its_peak() {
         }
         count += 1;
     }
-    assert!(count >= 40 && states >= 1, "{count} runs, {states} states");
+    assert!(count >= 40 && states >= 1 && placed >= 1, "{count} runs, {states} states, {placed} calls");
 }
 
 /// Requests on two streams, of which some go to two memory pools.
