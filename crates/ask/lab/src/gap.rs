@@ -127,7 +127,7 @@ pub(crate) fn findings(gap: &Gap) -> Vec<Finding> {
     );
     let request = Some(moment.request).filter(|request| *request > 0);
     let mut findings = vec![Finding::about(FindingTopic::Gap, text, request)];
-    // Settings have sentences of their own in the verdict. What saves little is in the table alone.
+    // The verdict has other sentences about settings. What saves little is in the table alone.
     let own = gap.own.unwrap_or_default().peak_reserved;
     let saved = |remedy: &GapRemedy| own.saturating_sub(remedy.outcome.peak_reserved).get();
     let others = gap.remedies.iter().filter(|remedy| {

@@ -54,8 +54,8 @@ pub struct GapParts {
     pub other_pools: Bytes,
     /// Free bytes of other streams.
     pub other_streams: Bytes,
-    /// Free bytes in segments that have live or pending blocks too. In expandable segments, free bytes that
-    /// are no whole page.
+    /// Free bytes in segments that have live or pending blocks too. In expandable segments, free bytes
+    /// outside of whole free pages.
     pub free_pieces: Bytes,
     /// Bytes of segments that are free as a whole, and of free whole pages in expandable segments.
     pub free_segments: Bytes,

@@ -273,7 +273,7 @@ class GapParts(_answer.Answer):
     other_streams: int
     """Free bytes of other streams."""
     free_pieces: int
-    """Free bytes in segments that have live or pending blocks too. In expandable segments, free bytes that are no whole page."""
+    """Free bytes in segments that have live or pending blocks too. In expandable segments, free bytes outside of whole free pages."""
     free_segments: int
     """Bytes of segments that are free as a whole, and of free whole pages in expandable segments."""
 
