@@ -23,6 +23,8 @@ pub use changed::try_change;
 pub(crate) use changes::passes_changed;
 pub use changes::{Change, ChangeKind};
 
+pub(crate) use failure::open_pool;
+
 use failure::Failure;
 
 /// Why a request ran out of memory.
@@ -224,7 +226,7 @@ fn passes(run: &Run, fixed: &FixedConditions, request: usize, on_done: OnDone) -
 /// The first request that fails, with its limit and the conditions of the replay.
 ///
 /// The replay is at the upper bound of the limit if a request fails there, and otherwise at the lower bound.
-fn first_failure(
+pub(crate) fn first_failure(
     limited: &LimitedRun<'_>,
     conditions: &Conditions,
     on_done: OnDone,

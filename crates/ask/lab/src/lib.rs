@@ -4,8 +4,8 @@
 //! other settings, another capacity or another limit; [`search`] tries all sensible settings; [`autopsy`]
 //! says why a run goes out of memory, and proves which changes would have helped; [`bound`] says how little
 //! memory any allocator could need; [`compare_allocators`] replays the requests through other allocators;
-//! [`diff`] says what changed between two runs, [`leaks`] what grows inside of a run. [`verdict`] says what
-//! happened, what grows, what held the memory and what helps. Every question takes and returns plain data,
+//! [`diff`] says what changed between two runs, [`leaks`] what grows inside of a run. [`gap`]
+//! says why more is reserved than requested. [`verdict`] says what happened, what grows, what held the memory and what helps. Every question takes and returns plain data,
 //! reports its progress and can be cancelled, so that a worker can answer it.
 //!
 //! Every replay, also the one under the recorded settings, takes its segments by one rule, so that only the
@@ -58,6 +58,7 @@ mod difference;
 mod error;
 mod forecast;
 mod from_snapshot;
+mod gap;
 mod implied_limit;
 mod leaks;
 mod lifetimes;
@@ -75,9 +76,10 @@ mod what_if;
 
 // Parts of answers that are the JSON of `blockyard-answers`.
 pub use blockyard_answers::{
-    Alignment, AllocatorRow, Diff, FailedAllocation, FindingTopic, FirstDifference, FirstOom, Forecast,
-    GrowingCallSite, IterationSource, LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName,
-    PeakChange, PeakDiff, PinnedSegment, PinningBlock, QuestionKind, VerdictKind,
+    Alignment, AllocatorRow, Diff, FailedAllocation, FindingTopic, FirstDifference, FirstOom, Forecast, Gap,
+    GapAtMoment, GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, IterationSource,
+    LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName, PeakChange, PeakDiff, PinnedSegment,
+    PinningBlock, QuestionKind, VerdictKind,
 };
 pub use blockyard_gpus::{context_and_libraries, non_pytorch_measured_text, pytorch_memory};
 
@@ -89,6 +91,7 @@ pub use conditions::{Conditions, device_text, gpu_for_pytorch, known_gpus};
 pub use diff::{diff, diff_iterations};
 pub use difference::first_difference;
 pub use error::LabError;
+pub use gap::gap;
 pub use leaks::{Leaks, leaks};
 pub use limited_run::LimitedRun;
 pub use live::{BEFORE_RECORDING, HoldingLine, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};

@@ -7,10 +7,11 @@ use blockyard_record::{BlockState, Bytes, PoolId, StackId, counted};
 use blockyard_rules::size::page_size;
 use blockyard_rules::{AllocatorConfig, known_config};
 
+use crate::gap::{findings as gap_findings, of_device};
 use crate::live::{BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
 use crate::run::stack_texts;
 use crate::verdict::Finding;
-use crate::{FindingTopic, HoldingLine, Verdict, VerdictKind};
+use crate::{FindingTopic, Gap, GapAtMoment, HoldingLine, Verdict, VerdictKind};
 
 /// The memory of a device when its snapshot was taken.
 ///
@@ -37,6 +38,7 @@ pub(crate) struct DeviceState {
     has_stacks: bool,
     /// The warning about two settings that do not belong together.
     warning: Option<&'static str>,
+    gap: GapAtMoment,
 }
 
 impl DeviceState {
@@ -46,6 +48,7 @@ impl DeviceState {
         let config = AllocatorConfig::parse(&known_config(conf, release).0, release).unwrap_or_default();
         let mut state =
             Self { segments: device.segments.len(), warning: config.warning_about_pair(), ..Self::default() };
+        state.gap = of_device(device, &config);
         let mut lines: BTreeMap<String, (Bytes, u64)> = BTreeMap::new();
         let blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
         let has_stacks = blocks
@@ -188,6 +191,8 @@ impl DeviceState {
             "{needs}: `torch.cuda.memory._record_memory_history()` before the run switches the trace on"
         );
         findings.push(about(FindingTopic::Certainty, text));
+        let gap = Gap { at_peak: self.gap.clone(), at_failure: None, own: None, remedies: Vec::new() };
+        findings.extend(gap_findings(&gap));
         findings.sort_by_key(|finding| finding.about);
         Verdict {
             kind: VerdictKind::StateOnly,
@@ -198,12 +203,13 @@ impl DeviceState {
             held: self.held.clone(),
             moment: 0,
             forecast: None,
+            gap: Some(gap).filter(|gap| !gap.at_peak.reserved.is_zero()),
         }
     }
 }
 
 /// The bytes of the pages that lie whole between two places of a segment.
-fn whole_pages(begin: u64, end: u64, page: Bytes) -> Bytes {
+pub(crate) fn whole_pages(begin: u64, end: u64, page: Bytes) -> Bytes {
     let page = page.get().max(1);
     let (first, last) = (begin.div_ceil(page), end.checked_div(page).unwrap_or_default());
     Bytes::new(last.saturating_sub(first).saturating_mul(page))

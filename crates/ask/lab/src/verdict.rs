@@ -22,10 +22,11 @@ use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{fitting_setting, setting_findings};
 use crate::autopsy::{GrowthToFailure, failure_and_growth, passes_changed};
+use crate::gap::add_gap;
 use crate::lifetimes::lifetimes;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, FindingTopic, Forecast, HoldingLine, IterationSource, LabError,
-    Leaks, LimitedRun, MomentName, Run, VerdictKind,
+    Autopsy, Change, ChangeKind, Conditions, FindingTopic, Forecast, Gap, HoldingLine, IterationSource,
+    LabError, Leaks, LimitedRun, MomentName, Run, VerdictKind,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -53,6 +54,8 @@ pub struct Verdict {
     /// What becomes of a run that grows and has not failed, if its iterations go on; `None` for other runs and
     /// where the iterations are not equal.
     pub forecast: Option<Forecast>,
+    /// The bytes that are reserved and that no live tensor asked for; `None` if no request is replayed.
+    pub gap: Option<Gap>,
 }
 
 /// A sentence of a verdict.
@@ -87,10 +90,12 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
     if let Some(state) = run.state() {
         return Ok(state.verdict());
     }
-    match failure_and_growth(run, conditions, on_progress)? {
-        Some(found) => verdict_of_failure(run, conditions, found, on_progress),
-        None => verdict_of_fit(run, conditions, on_progress),
-    }
+    let mut verdict = match failure_and_growth(run, conditions, on_progress)? {
+        Some(found) => verdict_of_failure(run, conditions, found, on_progress)?,
+        None => verdict_of_fit(run, conditions, on_progress)?,
+    };
+    add_gap(&mut verdict, run, conditions, on_progress)?;
+    Ok(verdict)
 }
 
 fn verdict_of_failure(
@@ -170,7 +175,7 @@ fn verdict_of_failure(
         }
     }
     let autopsy = Some(Box::new(found));
-    Ok(Verdict { kind, headline, findings, setting, autopsy, held, moment, forecast: None })
+    Ok(Verdict { kind, headline, findings, setting, autopsy, held, moment, forecast: None, gap: None })
 }
 
 /// The warning about two settings that do not belong together.

@@ -22,7 +22,7 @@ pub struct AllocatorsAnswer {
 /// The requests of a run through one allocator, up to the one that found no memory. Where only bounds of the
 /// limit are known, the numbers are those at the lower bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AllocatorRowAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AllocatorRow {
     /// The name of the allocator.
     pub name: String,

@@ -65,7 +65,7 @@ pub struct Alignment {
 
 /// The change of a peak as a sum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PeakDiffAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeakDiff {
     /// The peak of the first run, in bytes.
     pub before: Bytes,
@@ -83,7 +83,7 @@ pub struct PeakDiff {
 
 /// A part of the change of a peak.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "PeakChangeAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeakChange {
     /// The call site, innermost frame first; or `cached` or `pending`, for bytes in nobody's hands.
     pub site: Vec<String>,

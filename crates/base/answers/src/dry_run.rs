@@ -100,7 +100,7 @@ pub struct DryRunRank {
 
 /// A line of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DryRunPlace"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramLine {
     /// The file of the line.
     pub file: String,
@@ -260,7 +260,7 @@ pub struct DryRunOrders {
 
 /// The peaks of a device over several runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DryRunPeakRanges"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceRange {
     /// The index of the device.
     pub device: u64,

@@ -35,7 +35,7 @@ pub enum IterationSource {
 /// A call site whose live bytes never fall from one iteration to the next, and grow in more than half of
 /// them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "GrowingCallSiteAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GrowingCallSite {
     /// The call site, innermost frame first.
     pub site: Vec<String>,

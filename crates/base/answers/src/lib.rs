@@ -41,6 +41,7 @@ mod fit_map;
 mod fit_run;
 mod fit_run_end;
 mod fit_settings;
+mod gap;
 mod guard;
 mod leaks;
 mod limit;
@@ -78,6 +79,7 @@ pub use fit_run::{
 };
 pub use fit_run_end::FitRunEnd;
 pub use fit_settings::{FitOom, FitReplay, FitReplayResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu};
+pub use gap::{Gap, GapAtMoment, GapOutcome, GapParts, GapRemedy, GapRemedyKind};
 pub use guard::{GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram};
 pub use leaks::{GrowingCallSite, IterationSource, LeaksAnswer};
 pub use limit::{Limit, LimitKind, LimitSource};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Where a file implies only bounds of the limit, `low` and `high` differ, and the run is replayed at both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "LimitAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limit {
     /// The limit is at least this many bytes.
     pub low: Bytes,

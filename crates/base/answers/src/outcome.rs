@@ -124,7 +124,7 @@ pub struct ReplayedOutcome {
 
 /// A request that found no memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "OutOfMemoryRequest"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FirstOom {
     /// The request, counted from 1.
     pub request: u64,

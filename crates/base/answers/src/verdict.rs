@@ -3,6 +3,8 @@
 use blockyard_record::{Bytes, OomCause};
 use serde::{Deserialize, Serialize};
 
+use crate::Gap;
+
 /// The verdict about a run, in the order in which a reader asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -28,11 +30,14 @@ pub struct VerdictAnswer {
     /// What becomes of a run that grows and has not failed, if its iterations go on; null for other runs, and
     /// where the last whole iterations are not equal.
     pub forecast: Option<Forecast>,
+    /// The bytes that are reserved and that no live tensor asked for; null where no request is replayed and
+    /// no memory is known.
+    pub gap: Option<Gap>,
 }
 
 /// A verdict in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "VerdictKindAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
     /// No request failed, to the end of the run.
@@ -65,19 +70,20 @@ pub struct FindingAnswer {
     /// The settings that the sentence is about; each is a row of `what-if`.
     pub settings: Vec<String>,
     /// The release of PyTorch that the sentence is about, as `--release` names it, or null.
-    #[serde(default)]
     pub release: Option<String>,
 }
 
 /// The questions that a verdict answers, in their order: what a sentence is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FindingTopicAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FindingTopic {
     /// What happened.
     Happened,
     /// What grows from iteration to iteration.
     Grows,
+    /// Why more is reserved than live tensors asked for.
+    Gap,
     /// How sure the verdict is.
     #[serde(rename = "sure")]
     Certainty,
@@ -103,9 +109,10 @@ pub enum FindingTopic {
 
 impl FindingTopic {
     /// All questions, in their order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Happened,
         Self::Grows,
+        Self::Gap,
         Self::Certainty,
         Self::Helps,
         Self::DependsOnLimit,
@@ -121,6 +128,7 @@ impl FindingTopic {
         match self {
             Self::Happened => "What happened",
             Self::Grows => "What grows",
+            Self::Gap => "Why more is reserved than requested",
             Self::Certainty => "How sure that is",
             Self::Helps => "What helps",
             Self::DependsOnLimit => "What helps at one end of the limit",
@@ -146,7 +154,7 @@ pub struct VerdictMomentAnswer {
 
 /// What happens at a moment of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MomentNameAnswer"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MomentName {
     /// The request fails.

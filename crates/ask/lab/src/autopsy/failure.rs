@@ -69,7 +69,7 @@ fn failed_allocation(run: &Run, config: &AllocatorConfig, index: usize) -> Faile
 }
 
 /// The pool that requests are directed to after these requests.
-fn open_pool(requests: &[Request]) -> PoolId {
+pub(crate) fn open_pool(requests: &[Request]) -> PoolId {
     let mut open = Vec::new();
     for request in requests {
         match request {

@@ -67,7 +67,7 @@ pub(super) fn verdict_of_fit(
     }
     let kind = if growing.is_some() { VerdictKind::Grows } else { VerdictKind::Fits };
     let (headline, forecast) = (fit.headline(), fit.forecast);
-    Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment, forecast })
+    Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment, forecast, gap: None })
 }
 
 fn verdict_without_replay(error: &RowError) -> Verdict {
@@ -81,6 +81,7 @@ fn verdict_without_replay(error: &RowError) -> Verdict {
         held: Vec::new(),
         moment: 0,
         forecast: None,
+        gap: None,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::growth::adds_up;
 use crate::on;
 
 /// Requests of sizes around the thresholds on two streams, with uses on the other one.
-fn requests() -> impl Strategy<Value = Vec<Request>> {
+pub(crate) fn requests() -> impl Strategy<Value = Vec<Request>> {
     let size = prop_oneof![
         1_u64..2000,
         (1_u64 << 20) - 600..(1 << 20) + 600,

@@ -66,6 +66,7 @@ fn to_json(found: Verdict, conf: String) -> VerdictAnswer {
         moment: found.moment,
         setting: found.setting,
         forecast: found.forecast,
+        gap: found.gap,
     }
 }
 

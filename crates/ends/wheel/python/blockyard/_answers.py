@@ -47,6 +47,11 @@ __all__ = [
     "FitSettingsOnGpu",
     "FitSite",
     "FitTriedSetting",
+    "Gap",
+    "GapAtMoment",
+    "GapOutcome",
+    "GapParts",
+    "GapRemedy",
     "GpuFit",
     "Growth",
     "GuardRow",
@@ -258,6 +263,94 @@ class HoldingLine(_answer.Answer):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class GapParts(_answer.Answer):
+    """The bytes between requested and reserved. Each byte is in the first part whose words hold for it."""
+
+    rounding: int
+    """Bytes of live blocks that nobody asked for: rounding makes a block larger than its request."""
+    pending: int
+    """Bytes of blocks that were freed and that another stream still uses."""
+    other_pools: int
+    """Free bytes of other memory pools: those of programs and of CUDA graphs or, for a request in one of these, the default pool."""
+    other_streams: int
+    """Free bytes of other streams."""
+    free_pieces: int
+    """Free bytes in segments that have live or pending blocks too. In expandable segments, free bytes outside of whole free pages."""
+    free_segments: int
+    """Bytes of segments that are free as a whole, and of free whole pages in expandable segments."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GapAtMoment(_answer.Answer):
+    """The gap at one moment: `requested` and all `parts` add up to `reserved`, to the byte."""
+
+    request: int
+    """The request, counted from 1; 0 for a snapshot without requests."""
+    requested: int
+    """The bytes that live tensors asked for."""
+    reserved: int
+    """The bytes of all segments."""
+    parts: GapParts
+    """The names of the bytes between the two."""
+    stream: int
+    """The stream whose own bytes are `free_pieces` and `free_segments`: that of the request, or the stream that reserves most where the request asks for no memory."""
+    pool_id: list[int]
+    """The memory pool whose own bytes are `free_pieces` and `free_segments`, found as `stream` is; `[0, 0]` is the default pool."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GapOutcome(_answer.Answer):
+    """What a replay reserves and costs."""
+
+    peak_reserved: int
+    """The most bytes reserved at a time."""
+    device_calls: int
+    """How many segments the device gave and got back."""
+    alloc_retries: int
+    """How many requests found memory only after the cache was released."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GapRemedy(_answer.Answer):
+    """A change that lowers the peak of reserved bytes."""
+
+    kind: str
+    """What the change is."""
+    conf: str | None
+    """For a setting: `PYTORCH_CUDA_ALLOC_CONF`; otherwise null."""
+    size: int | None
+    """For a preallocation: the bytes to ask for; otherwise null."""
+    request: int | None
+    """For a call of `empty_cache`: the request before which the call is made, counted from 1; otherwise null."""
+    line: str | None
+    """The line of the program that makes `request`, or null."""
+    caller: str | None
+    """The line that called the function of `line`, or null."""
+    occurrence: int | None
+    """How often this line, called there, has asked for memory after another line did, `request` included; null where no stacks were recorded."""
+    outcome: GapOutcome
+    """The numbers of the replay."""
+    parts: GapParts
+    """The parts of the gap at the peak of the replay: what is left of each."""
+    sentence: str
+    """The change and its result, in a sentence."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Gap(_answer.Answer):
+    """The bytes that are reserved and that no live tensor asked for, and what takes them away."""
+
+    at_peak: GapAtMoment
+    """The gap after the request at which most bytes are reserved; of several, the one at which most bytes are allocated. For a snapshot without requests, the gap in the snapshot."""
+    at_failure: GapAtMoment | None
+    """The gap after the request that failed, where the allocator has given back what it could; null where no request failed."""
+    own: GapOutcome | None
+    """The numbers of the run itself, beside which those of `remedies` stand; null for a snapshot without requests. The peak of a run that failed includes the segment that was refused."""
+    remedies: list[GapRemedy]
+    """The changes that lower the peak of reserved bytes, each proved by a replay. They are looked for where the gap is at least 5 % of the reserved bytes."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Verdict(_answer.Answer):
     """The verdict about a run, in the order in which a reader asks."""
 
@@ -279,6 +372,8 @@ class Verdict(_answer.Answer):
     """Settings that help, or null."""
     forecast: Any
     """What becomes of a run that grows and has not failed, if its iterations go on; null for other runs, and where the last whole iterations are not equal."""
+    gap: Gap | None
+    """The bytes that are reserved and that no live tensor asked for; null where no request is replayed and no memory is known."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

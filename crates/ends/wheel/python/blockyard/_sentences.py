@@ -35,6 +35,15 @@ def sentence(answer: Answer) -> str:
             return answer.text
         case of.HoldingLine():
             return f"{size(answer.bytes)} in {_native.counted(answer.blocks, 'block')}: {answer.line}"
+        case of.GapAtMoment():
+            return f"{size(answer.reserved)} reserved for {size(answer.requested)} requested"
+        case of.GapOutcome():
+            calls = _native.counted(answer.device_calls, "call")
+            return f"peak reserved {size(answer.peak_reserved)}, {calls} of the device"
+        case of.GapRemedy():
+            return answer.sentence
+        case of.Gap():
+            return "\n".join(map(str, [answer.at_peak, *answer.remedies]))
         case of.Verdict():
             return "\n".join([answer.headline, *map(str, answer.findings)])
         case of.Bound():
