@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use blockyard_record::is_installed;
+pub(crate) use blockyard_record::is_library_file as is_library;
 use libloading::os::unix::Library;
 
 /// A line of a file; empty and 0 where it is not known.
@@ -347,11 +347,6 @@ impl Interpreter {
             Some(CStr::from_ptr(characters).to_string_lossy().into_owned())
         }
     }
-}
-
-/// Files that are not part of the user's program.
-fn is_library(file: &str) -> bool {
-    is_installed(file) || file.contains("/runner/blockyard_dry_run/")
 }
 
 /// The innermost line of the program's own files, or the innermost of all where a library runs alone. No lock
