@@ -53,7 +53,7 @@ fn is_of_runner(file: &str) -> bool {
     RUNNER_PATHS.iter().any(|part| file.contains(part)) || (file.ends_with(end) && file.contains(part))
 }
 
-/// Whether a frame is there only because the stack was recorded, or because the program ran in a dry run: it
+/// Whether a frame exists only because the stack was recorded, or because the program ran in a dry run: it
 /// says nothing about the program.
 fn is_of_recorder(frame: Frame<'_>) -> bool {
     is_of_runner(frame.filename) || STACK_RECORDERS.iter().any(|name| frame.name.starts_with(name))

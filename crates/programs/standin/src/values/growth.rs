@@ -1,13 +1,13 @@
 //! Whether the blocks of the program become more and more, and the lines that made the live ones.
 //!
-//! A program whose blocks do not grow pays for two numbers a block. While blocks grow, the line of the program
-//! is asked for after each operator that took a block, and the function in Python that looks for keepers is
+//! A program whose blocks do not grow pays for an entry a block. While blocks grow, the line of the program is
+//! asked for after operators that took a block, a few thousand times after each look, and the function in Python that looks for keepers is
 //! called at each doubling of the count of allocations.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::json;
@@ -19,6 +19,9 @@ use crate::values::python::Object;
 
 /// The count of allocations at which growth is looked for first; then at each doubling.
 const FIRST_LOOK: u64 = 64;
+
+/// How often the line of the program is asked for after a look, so that a long run pays for few lines.
+const MAX_LINES: u32 = 4096;
 
 /// A block that the allocator handed out and did not take back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +122,8 @@ impl LiveBlocks {
 
 static BLOCKS: Mutex<LiveBlocks> = Mutex::new(LiveBlocks::none());
 static IS_GROWING: AtomicBool = AtomicBool::new(false);
+/// How often the line was asked for since the last look.
+static ASKED: AtomicU32 = AtomicU32::new(0);
 static SEARCH: OnceLock<Object> = OnceLock::new();
 
 fn blocks() -> MutexGuard<'static, LiveBlocks> {
@@ -134,6 +139,7 @@ pub(super) fn note_block(address: u64, bytes: u64, is_new: bool, device: i32) {
     let look = blocks().add(address, bytes, device);
     if let Some(is_growing) = look {
         IS_GROWING.store(is_growing, Ordering::Relaxed);
+        ASKED.store(0, Ordering::Relaxed);
         if is_growing
             && SEARCH.get().is_some()
             && let Some(python) = interpreter()
@@ -158,9 +164,13 @@ extern "C" fn search(_argument: *mut c_void) -> c_int {
 /// Notes the line of the program for the blocks that an operator took, while blocks grow. No lock of
 /// PyTorch's allocator is held.
 pub(super) fn note_line(taken: &[(u64, u64)]) {
-    if taken.is_empty() || !IS_GROWING.load(Ordering::Relaxed) || !blocks().wants_line(taken) {
+    if taken.is_empty() || !IS_GROWING.load(Ordering::Relaxed) || ASKED.load(Ordering::Relaxed) >= MAX_LINES {
         return;
     }
+    if !blocks().wants_line(taken) {
+        return;
+    }
+    ASKED.fetch_add(1, Ordering::Relaxed);
     let line = python::place();
     if line.line > 0 && !python::is_library(&line.file) {
         blocks().set_line(taken, line);

@@ -101,7 +101,7 @@ class Growth:
                 self._watch_end(row["code"])
 
     def _watch_end(self, code):
-        """Searches once more where a function that keeps blocks ends: its variables are gone after that."""
+        """Searches once more where a function that keeps blocks ends: after that its variables do not exist any more."""
         monitoring = getattr(sys, "monitoring", None)
         if monitoring is None or self.returns >= _MOST_RETURNS:
             return
