@@ -51,6 +51,9 @@ pub struct DryRunResult {
     pub steady: Option<bool>,
     /// The holders of the peak of the last measured step, all devices together; empty without `--steps`.
     pub holders: Vec<DryRunHolder>,
+    /// The objects of the program that keep more tensors from iteration to iteration, by descending growth;
+    /// empty where nothing grows, and with further GPUs or `--address-orders`.
+    pub keepers: Vec<DryRunKeeper>,
     /// Whether the program fits on each GPU of `--gpu`, in the order of the option.
     pub gpus: Vec<DryRunGpu>,
     /// The assumptions; empty where nothing was assumed.
@@ -162,6 +165,48 @@ pub struct DryRunHolder {
     pub what: String,
     /// The bytes of the holder.
     pub bytes: Bytes,
+}
+
+/// An object of the program that keeps more tensors from iteration to iteration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunKeeper {
+    /// The expression that reaches the object, which begins with a variable: `trainer.history`.
+    pub name: String,
+    /// The function whose local variable begins the expression; null for a variable of a module.
+    pub function: Option<String>,
+    /// `list`, `dict`, `set`, `deque`, or `attribute` for another object; of a variable with a tensor
+    /// `local`, `global`, `closure` or `attribute`, or `graph` where the tensor's graph keeps most of it.
+    pub kind: String,
+    /// How many tensors the object keeps. Tensors that share their memory count once.
+    pub tensors: u64,
+    /// How many of these the graphs of others keep for backward.
+    pub of_graphs: u64,
+    /// The bytes of the tensors.
+    pub bytes: Bytes,
+    /// How many of the iterations after the first two added to it.
+    pub iterations: u64,
+    /// How many tensors are from these iterations.
+    pub growth_tensors: u64,
+    /// The bytes of the tensors that are from these iterations.
+    pub growth: Bytes,
+    /// The lines that made most of these tensors, at most three; empty where no line is known.
+    pub made_at: Vec<ProgramLine>,
+    /// The lines that can have put tensors into the object, by the program's text; empty where none is found,
+    /// or more than three.
+    pub put_at: Vec<DryRunPutLine>,
+}
+
+/// A line that puts tensors into an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunPutLine {
+    /// The file of the line.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: u32,
+    /// `appends`, `adds` or `assigns`; `adds up` for a sum or another value that is made of the value before.
+    pub action: String,
 }
 
 /// A step of the program on a device.

@@ -2,7 +2,7 @@
 //!
 //! Every list of holders of a file and every answer that names a line of a file uses this rule, so that two of
 //! them name the same line. A dry run looks at the frames of the running program. These are Python's alone, so
-//! that its rule is [`is_installed`]: the standin calls it, and the runner's `places.py` says the same.
+//! that its rule is [`is_library_file`]: the standin calls it, and the runner's `places.py` says the same.
 
 use crate::{Frame, FrameId, StackId, Stacks};
 
@@ -31,10 +31,32 @@ const WORKSPACES: [&str; 2] = ["Workspace", "getCurrentCUDABlasHandle"];
 /// The namespace of PyTorch's backward functions.
 const BACKWARD: &str = "torch::autograd::";
 
-/// Whether a file of Python is an installed package's or Python's own, or no file at all (`<frozen runpy>`).
+/// The folder of a dry run's runner, and its other files where the command keeps them.
+const RUNNER_PATHS: [&str; 2] = ["/runner/blockyard_dry_run/", "/runner/children/sitecustomize.py"];
+
+/// How the first file of a dry run's runner ends, and a part of its path.
+const RUNNER_START: (&str, &str) = ("/runner/__main__.py", "/blockyard/standin/");
+
+/// How the names of the functions begin with which PyTorch records a stack: they are its innermost frames.
+const STACK_RECORDERS: [&str; 2] = ["torch::unwind::", "torch::CapturedTraceback::"];
+
+/// Whether a file of Python is an installed package's, Python's own or the runner's of a dry run, or no file
+/// at all (`<frozen runpy>`).
 #[must_use]
-pub fn is_installed(file: &str) -> bool {
-    file.starts_with('<') || INSTALLED_PATHS.iter().any(|part| file.contains(part))
+pub fn is_library_file(file: &str) -> bool {
+    file.starts_with('<') || INSTALLED_PATHS.iter().any(|part| file.contains(part)) || is_of_runner(file)
+}
+
+/// Whether a file is a part of a dry run's runner, which calls the program.
+fn is_of_runner(file: &str) -> bool {
+    let (end, part) = RUNNER_START;
+    RUNNER_PATHS.iter().any(|part| file.contains(part)) || (file.ends_with(end) && file.contains(part))
+}
+
+/// Whether a frame exists only because the stack was recorded, or because the program ran in a dry run: it
+/// says nothing about the program.
+fn is_of_recorder(frame: Frame<'_>) -> bool {
+    is_of_runner(frame.filename) || STACK_RECORDERS.iter().any(|name| frame.name.starts_with(name))
 }
 
 impl Frame<'_> {
@@ -43,7 +65,7 @@ impl Frame<'_> {
     #[must_use]
     pub fn is_of_library(&self) -> bool {
         let file = self.filename;
-        is_installed(file)
+        is_library_file(file)
             // PyTorch's own files, in a build that is not installed and as a file of the text names them.
             || file.starts_with("torch/")
             || file.contains("/torch/")
@@ -57,13 +79,14 @@ impl Frame<'_> {
 
 impl Stacks {
     /// The innermost frame of the program's own code; else, in a thread of backward, the backward function;
-    /// else the operator; else the innermost frame. `None` for the stack without frames.
+    /// else the operator; else the innermost frame that did not record the stack. `None` where there is none.
     #[must_use]
     pub fn own_frame(&self, stack: StackId) -> Option<FrameId> {
         let own = self.frames(stack).find(|frame| !self.frame(*frame).is_of_library());
         let backward = || self.frames(stack).find(|frame| is_backward_function(self.frame(*frame).name));
         let operator = || self.frames(stack).find(|frame| is_operator(self.frame(*frame).name));
-        own.or_else(backward).or_else(operator).or_else(|| self.frames(stack).next())
+        let first = || self.frames(stack).find(|frame| !is_of_recorder(self.frame(*frame)));
+        own.or_else(backward).or_else(operator).or_else(first)
     }
 }
 
@@ -89,7 +112,7 @@ pub fn own_line(stack: &[String]) -> Option<&str> {
         .find(|line| is_own(line))
         .or_else(backward)
         .or_else(operator)
-        .or_else(|| stack.first())
+        .or_else(|| stack.iter().find(|line| !is_of_recorder(frame_of(line))))
         .map(String::as_str)
 }
 
@@ -304,6 +327,20 @@ mod tests {
         let mixed = [&cpp[..2], &stack[..3]].concat();
         assert_eq!(own_line(&mixed), Some("step (train.py:26)"));
         assert_eq!(own_line(&["call site 3 (:0)".to_owned()]), Some("call site 3 (:0)"));
+        // What PyTorch's recorder and the runner of a dry run add says nothing.
+        let recorded = [
+            "torch::unwind::unwind() (??:0)",
+            "torch::CapturedTraceback::gather(bool, bool, bool) (??:0)",
+            "c10::cuda::malloc(unsigned long) (??:0)",
+            "execute (/home/ada/.cache/blockyard/standin/2.11.0/runner/blockyard_dry_run/__init__.py:114)",
+            "<module> (/home/ada/.cache/blockyard/standin/2.11.0/runner/__main__.py:19)",
+        ]
+        .map(str::to_owned);
+        assert_eq!(own_line(&recorded), Some(recorded[2].as_str()));
+        assert_eq!(own_line(&recorded[3..]), None);
+        let called = ["<module> (train.py:10)".to_owned(), recorded[3].clone(), recorded[4].clone()];
+        assert_eq!((own_line(&called), own_caller(&called)), (Some("<module> (train.py:10)"), None));
+        assert!(!Frame { name: "f", filename: "/home/ada/runner/__main__.py", line: 1 }.is_of_library());
         assert!(!Frame { name: "call site 3", filename: "", line: 0 }.is_of_library());
         // A folder that is called like the library is the program's own.
         assert!(!Frame { name: "f", filename: "mytorch/a.py", line: 1 }.is_of_library());

@@ -1,6 +1,7 @@
 //! `blockyard dry-run`: a program with the PyTorch that is installed, on a machine without a GPU.
 
 mod addresses;
+mod growth;
 mod options;
 mod orders;
 mod ranks;
@@ -59,12 +60,14 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         let port = options.ranks.master_port;
         let mut report = run_ranks(ranks, port, of, &torch, &prepared, is_interrupted)?;
         for rank in &mut report.ranks {
+            growth::add_growth(&mut rank.report);
             addresses::replay(&mut rank.report, &program);
         }
         let text = ranks::text(&report, ranks, &gpus, &torch)?;
         (report.status(), text, report.to_answer(ranks, &gpus))
     } else {
         let mut report = run(&program, &torch, &prepared)?;
+        growth::add_growth(&mut report);
         if program.keeps_requests {
             addresses::replay(&mut report, &program);
         }

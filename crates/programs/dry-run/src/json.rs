@@ -51,6 +51,7 @@ impl Report {
             steps: self.iterations.iter().flat_map(step).collect(),
             steady: self.is_steady(),
             holders: self.holders.clone(),
+            keepers: self.keepers.clone(),
             gpus: self.fits(gpus).iter().map(fit).collect(),
             notes: notes.collect(),
             remarks: self.remarks.clone(),

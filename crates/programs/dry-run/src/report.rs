@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use blockyard_answers::{DryRunHolder, ProgramLine};
+use blockyard_answers::{DryRunHolder, DryRunKeeper, ProgramLine};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::run_log::Records;
-use crate::{ChildPeak, EstimateNote, HolderCount, Iteration, PrintedLine, ReplayedOrders};
+use crate::{ChildPeak, EstimateNote, FoundKeepers, HolderCount, Iteration, PrintedLine, ReplayedOrders};
 
 /// The sentence of a report in which nothing was assumed, with its indentation.
 pub const EXACT: &str =
@@ -85,6 +85,15 @@ pub struct Report {
     pub iterations: Vec<Iteration>,
     /// Who holds the peak of the last iteration, if iterations were counted; the bytes add up to the peak.
     pub holders: Vec<DryRunHolder>,
+    /// The objects that kept blocks, where blocks were seen to become more; empty where they did not.
+    pub found_keepers: FoundKeepers,
+    /// Whether blocks were seen to become more.
+    pub is_growth_seen: bool,
+    /// The objects that keep more from iteration to iteration, by descending growth, as far as the iterations
+    /// are known.
+    pub keepers: Vec<DryRunKeeper>,
+    /// The bytes that iterations after the first two kept; 0 where nothing grows.
+    pub growth: Bytes,
     /// Where segments exceeded the GPUs that the run was compared with.
     pub crossings: Vec<CapacityCrossing>,
     /// The request that ran out of memory, if the run ends at such a request.
@@ -123,6 +132,10 @@ struct RunnerReport {
     #[serde(default)]
     holders: Vec<DryRunHolder>,
     #[serde(default)]
+    growth: FoundKeepers,
+    #[serde(default)]
+    is_growth_seen: bool,
+    #[serde(default)]
     crossings: Vec<CapacityCrossing>,
     failed: Option<RunOom>,
     #[serde(default)]
@@ -154,6 +167,7 @@ impl Report {
         }
         (report.error, report.error_at) = (found.error, found.error_at);
         (report.holders, report.crossings) = (found.holders, found.crossings);
+        (report.found_keepers, report.is_growth_seen) = (found.growth, found.is_growth_seen);
         (report.failed, report.files) = (found.failed, found.files);
         report.devices = found.devices.into_iter().map(device).collect();
         if report.is_cut && report.devices.is_empty() {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use blockyard_record::is_installed;
+pub(crate) use blockyard_record::is_library_file as is_library;
 use libloading::os::unix::Library;
 
 /// A line of a file; empty and 0 where it is not known.
@@ -19,6 +19,9 @@ pub(crate) struct PythonLine {
 }
 
 type Object = *mut c_void;
+
+/// A function that Python calls on its main thread.
+pub(crate) type Pending = extern "C" fn(*mut c_void) -> c_int;
 
 /// The functions of Python's C API that are used, with the signatures of its documentation.
 struct Api {
@@ -52,6 +55,7 @@ struct Api {
     set_error: unsafe extern "C" fn(Object, Object, Object),
     stop_collector: unsafe extern "C" fn() -> c_int,
     start_collector: unsafe extern "C" fn() -> c_int,
+    pending: unsafe extern "C" fn(Pending, *mut c_void) -> c_int,
     /// The address of `None`.
     none: usize,
 }
@@ -101,6 +105,7 @@ fn find_api() -> Option<Api> {
         set_error: function!(b"PyErr_Restore\0"),
         stop_collector: function!(b"PyGC_Disable\0"),
         start_collector: function!(b"PyGC_Enable\0"),
+        pending: function!(b"Py_AddPendingCall\0"),
         // SAFETY: the symbol is an object, of which only the address is taken.
         none: unsafe { process.get::<*mut c_void>(b"_Py_NoneStruct\0") }.ok()?.into_raw() as usize,
     })
@@ -201,6 +206,12 @@ impl Interpreter {
             (self.0.release)(state);
         }
         Some(result)
+    }
+
+    /// Has Python call a function on its main thread, between two operations. Python's lock is not needed.
+    pub(crate) fn call_soon(self, function: Pending) {
+        // SAFETY: the function may be called from any thread. Where too many calls wait, this one is left out.
+        unsafe { (self.0.pending)(function, std::ptr::null_mut()) };
     }
 
     /// Adds a reference to an object.
@@ -347,11 +358,6 @@ impl Interpreter {
             Some(CStr::from_ptr(characters).to_string_lossy().into_owned())
         }
     }
-}
-
-/// Files that are not part of the user's program.
-fn is_library(file: &str) -> bool {
-    is_installed(file) || file.contains("/runner/blockyard_dry_run/")
 }
 
 /// The innermost line of the program's own files, or the innermost of all where a library runs alone. No lock

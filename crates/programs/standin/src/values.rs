@@ -16,6 +16,7 @@ pub(crate) mod assumptions;
 mod call;
 mod fill;
 mod frames;
+mod growth;
 mod layout;
 mod observers;
 mod python;

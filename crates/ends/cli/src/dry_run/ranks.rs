@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use blockyard_dry_run::{DeviceReport, RankReport, Ranks, RanksReport, Torch};
 use blockyard_gpus::GpuProfile;
 
+use super::growth::write_growth;
 use super::text::{head_text, shown, write_addresses, write_details, write_end};
 
 /// The peaks of each rank that ran, and all details of the rank with the largest peak.
@@ -42,6 +43,7 @@ pub(super) fn text(
             largest.rank
         )?;
     }
+    write_growth(&mut text, &largest.report)?;
     write_details(&mut text, &largest.report, gpus, false)?;
     let others = report.ranks.iter().filter(|rank| rank.rank != largest.rank && !rank.report.is_exact());
     let others: Vec<String> = others.map(|rank| rank.rank.to_string()).collect();

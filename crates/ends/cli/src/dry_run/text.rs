@@ -6,6 +6,7 @@ use blockyard_dry_run::{EXACT, GpuFit, OtherOrders, Report, Torch};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
+use super::growth::write_growth;
 use super::orders;
 
 /// The sentence for a run whose only uncertainty is the order of addresses.
@@ -28,6 +29,7 @@ pub(super) fn text(
 ) -> Result<String, fmt::Error> {
     let mut text = head_text(gpus, torch)?;
     write_end(&mut text, report)?;
+    write_growth(&mut text, report)?;
     write_peaks(&mut text, report)?;
     write_addresses(&mut text, report, gpus, "")?;
     if let Some(others) = others {

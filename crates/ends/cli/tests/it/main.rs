@@ -16,6 +16,7 @@ mod export_html;
 mod fit;
 mod fit_questions;
 mod guard;
+mod keepers;
 mod lesson;
 mod pipes;
 mod play;

@@ -1162,6 +1162,8 @@ class DryRunReport(_answer.Answer):
     """Whether the last two steps were equal; null for fewer than two steps."""
     holders: list[PeakHolder]
     """The holders of the peak of the last measured step, all devices together; empty without `--steps`."""
+    keepers: list[dict[str, Any]]
+    """The objects of the program that keep more tensors from iteration to iteration, by descending growth; empty where nothing grows, and with further GPUs or `--address-orders`."""
     gpus: list[GpuFit]
     """Whether the program fits on each GPU of `--gpu`, in the order of the option."""
     notes: list[DryRunNote]

@@ -67,6 +67,11 @@ pub(super) fn pop() -> Option<RunningOperator> {
     })
 }
 
+/// Whether the thread is in no operator.
+pub(super) fn is_outside() -> bool {
+    FRAMES.with_borrow(Vec::is_empty)
+}
+
 /// Notes that the allocator handed out a block to each operator that this thread is in.
 pub(super) fn add_block(start: u64, end: u64) {
     FRAMES.with_borrow_mut(|frames| {

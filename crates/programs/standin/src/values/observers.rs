@@ -15,6 +15,7 @@ use crate::runtime::work::{self, OTHER_STREAM};
 use crate::state::state;
 use crate::values::call::OperatorCall;
 use crate::values::frames::{self, RunningOperator, is_busy, unobserved};
+use crate::values::growth;
 use crate::values::layout::{self, IValue, ObjectLayout, layout, word};
 use crate::values::python::{Helper, Operator};
 use crate::values::tensors::{Functions, MemoryKind, Storage, Tensor, items};
@@ -158,10 +159,9 @@ pub(super) fn block_events() -> u64 {
 
 /// Counts a block that is handed out or taken back, and makes its bytes unknown.
 pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
-    if device_of(address).is_none() {
-        return;
-    }
+    let Some(device) = device_of(address) else { return };
     BLOCKS.fetch_add(1, Ordering::Relaxed);
+    growth::note_block(address, bytes, is_new, device);
     let end = address.saturating_add(bytes);
     state().devices.mark(address, end, Certainty::Unknown);
     if is_new && IS_ON.load(Ordering::Relaxed) && !is_busy() {
@@ -238,8 +238,11 @@ unsafe extern "C" fn end(record: Record, _context: *mut c_void) {
     let Some(torch) = TORCH.get() else { return };
     match layout() {
         Some(layout) if IS_ON.load(Ordering::Relaxed) => {
-            if let Some(frame) = frames::pop() {
+            if let Some(mut frame) = frames::pop() {
+                // The blocks of an inner operator are noted with those of the outer one.
+                let taken = if frames::is_outside() { std::mem::take(&mut frame.blocks) } else { Vec::new() };
                 end_operator(torch, layout, record, frame);
+                growth::note_line(&taken);
             }
         }
         Some(_) => {}

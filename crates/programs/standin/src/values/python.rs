@@ -107,6 +107,18 @@ unsafe impl Send for Object {}
 // SAFETY: as above.
 unsafe impl Sync for Object {}
 
+impl Object {
+    /// The object of a reference that the caller hands over.
+    pub(super) fn of(reference: NonNull<c_void>) -> Self {
+        Self(reference)
+    }
+
+    /// The object, borrowed.
+    pub(super) fn get(&self) -> NonNull<c_void> {
+        self.0
+    }
+}
+
 impl Drop for Object {
     fn drop(&mut self) {
         if let Some(python) = interpreter() {

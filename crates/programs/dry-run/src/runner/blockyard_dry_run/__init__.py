@@ -38,7 +38,7 @@ class Run:
         self.is_written = True
         found = {"error": self.error, "error_at": self.error_at, "ended_with": self.status}
         try:
-            found.update(self.measured.result())
+            found.update(self.measured.result(self.error))
         except Exception as fault:
             found["fault"] = f"{type(fault).__name__}: {fault}"
         with open(self.settings["out"], "w") as file:
@@ -90,7 +90,7 @@ def run_program(settings, arguments, ended=None):
         if not run.measured.is_over:
             status = run.caught(error)
         # As Python keeps it for debuggers: what the exception holds is alive until the end.
-        run.exception = error
+        run.measured.exception = error
     run.status = _number(status)
     if ended is not None:
         ended(run.status)

@@ -6,7 +6,7 @@ Peaks by iteration, who holds memory, and where segments first exceeded a GPU's 
 import os
 import sys
 
-from blockyard_dry_run import holders, initial, places, ranks, values
+from blockyard_dry_run import growth, holders, initial, places, ranks, values
 from blockyard_dry_run.peaks import Peaks
 from blockyard_dry_run.record import record
 
@@ -48,6 +48,9 @@ class Measured:
         self.backward = []
         # The request that ran out of memory.
         self.failed = None
+        self.growth = growth.Growth()
+        # The exception that ended the program.
+        self.exception = None
 
     def install(self):
         """Waits for the program to load PyTorch.
@@ -61,6 +64,8 @@ class Measured:
     def _on_torch(self, torch):
         values.follow(torch)
         initial.install()
+        if not self.is_child and not self.settings["ends_at_oom"]:
+            self.growth.install(torch)
         self.peaks.install(torch, is_by_step=self.settings["steps"] is not None)
         if self.settings["steps"] is not None:
             from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -150,8 +155,8 @@ class Measured:
             self.is_over = True
             raise EndOfSteps
 
-    def result(self):
-        """The memory of the run, for the file of results."""
+    def result(self, error=None):
+        """The memory of the run, for the file of results; `error` is the exception's name that ended it."""
         values.stop()
         torch = sys.modules.get("torch")
         cuda = getattr(torch, "cuda", None)
@@ -178,6 +183,8 @@ class Measured:
             cuda.memory._dump_snapshot(self.settings["snapshot"])
         elif self.settings["requests"] and not self.settings["totals"] and os.getpid() == self.process:
             cuda.memory._dump_snapshot(self.settings["requests"])
+        found["is_growth_seen"] = self.growth.is_seen()
+        found["growth"] = growth.for_report(self.growth.finish(error, self.exception))
         return found
 
     def allocations(self):

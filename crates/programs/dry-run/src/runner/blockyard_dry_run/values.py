@@ -29,6 +29,11 @@ def follow(torch):
     record({"kind": "remark", "text": f"values of the device are not followed: {fault}"})
 
 
+def library():
+    """The stand-in, where it follows the operators of PyTorch; None elsewhere."""
+    return _LIBRARY[-1] if _LIBRARY else None
+
+
 def stop():
     """Stops following values: later operators are not the program's, and Python may end soon."""
     while _LIBRARY:
