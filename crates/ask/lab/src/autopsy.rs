@@ -141,9 +141,10 @@ fn forecast_changes(
     let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
     // The run under these conditions, as far as it gets, even if the program goes on after the failure.
     let under = run.under(conditions);
-    let cut = match under.continues_after_oom() {
-        true => under.until(failed.saturating_add(1)),
-        false => under.until_oom(&mut on_done)?,
+    let cut = if under.continues_after_oom() {
+        under.until(failed.saturating_add(1))
+    } else {
+        under.until_oom(&mut on_done)?
     };
     let leaks = leaks(&cut, &mut |progress| on_done(usize::try_from(progress.done).unwrap_or_default()))?;
     let forecaster = Forecaster::to_failure(&cut, conditions, &leaks, &mut on_done)?;

@@ -93,10 +93,9 @@ impl<'a> Forecaster<'a> {
         let mut ends = Vec::new();
         for fixed in self.run.fixed_conditions(conditions) {
             match self.end(&fixed, on_done) {
-                Ok(Some(end)) => ends.push(self.of_end(end, &fixed)),
-                Ok(None) => return Ok(None),
+                Ok(Some(end)) => ends.push(self.of_end(&end, &fixed)),
                 Err(LabError::Cancelled) => return Err(LabError::Cancelled),
-                Err(_) => return Ok(None),
+                Ok(None) | Err(_) => return Ok(None),
             }
         }
         let mut ends = ends.into_iter();
@@ -113,8 +112,8 @@ impl<'a> Forecaster<'a> {
         }))
     }
 
-    fn of_end(&self, end: End, fixed: &FixedConditions) -> Forecast {
-        match end {
+    fn of_end(&self, end: &End, fixed: &FixedConditions) -> Forecast {
+        match *end {
             End::Repeats => Forecast::Finishes,
             End::Fails { iteration, request } => {
                 let source = self.periodic.source(request);
@@ -258,7 +257,7 @@ fn memory_of(snapshot: &Snapshot) -> Memory {
     };
     let of = |segment: &&SegmentSnapshot| {
         let kind = format!("{:?} {:?} {}", segment.pool_id, segment.pool, segment.is_expandable);
-        (u64::from(segment.stream.get()), segment.size.get(), format!("{kind} {}", blocks(segment)))
+        (segment.stream.get(), segment.size.get(), format!("{kind} {}", blocks(segment)))
     };
     segments.iter().map(of).collect()
 }

@@ -72,9 +72,12 @@ impl DeviceState {
                     BlockState::Allocated => {
                         state.allocated = state.allocated.saturating_add(block.size);
                         let stack = stack_texts(&file.stacks, block.stack);
-                        let line = holding_line(&stack).unwrap_or_else(|| match has_stacks {
-                            true => BEFORE_RECORDING.to_owned(),
-                            false => format!("blocks of {}, without a stack", block.size),
+                        let line = holding_line(&stack).unwrap_or_else(|| {
+                            if has_stacks {
+                                BEFORE_RECORDING.to_owned()
+                            } else {
+                                format!("blocks of {}, without a stack", block.size)
+                            }
                         });
                         let (bytes, blocks) = lines.entry(line).or_default();
                         *bytes = bytes.saturating_add(block.size);
@@ -114,9 +117,9 @@ impl DeviceState {
         state
     }
 
-    /// What holds most, in words: what is from before the recording, if it is most, and the line that holds
+    /// What holds most, as the end of a sentence: what is from before the recording, if it is most, and the line that holds
     /// most.
-    fn most_held(&self) -> Vec<String> {
+    fn most_held(&self) -> String {
         let is_line = |held: &&HoldingLine| {
             ![BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES].contains(&held.line.as_str())
         };
@@ -130,19 +133,21 @@ impl DeviceState {
             };
             format!("{line} {} in {}", held.bytes, counted(held.blocks, "block"))
         });
-        before.into_iter().chain(line).collect()
+        let parts: Vec<String> = before.into_iter().chain(line).collect();
+        if parts.is_empty() { String::new() } else { format!("; {}", parts.join("; ")) }
     }
 
     /// What the snapshot says without a trace.
     pub(crate) fn verdict(&self) -> Verdict {
-        let most: String = self.most_held().iter().map(|text| format!("; {text}")).collect();
         let headline = if self.reserved.is_zero() {
             "the snapshot is empty: nothing was reserved when it was taken, and no request was recorded"
                 .to_owned()
         } else {
             format!(
-                "the snapshot has no requests, only a moment: {} are allocated and {} reserved{most}",
-                self.allocated, self.reserved
+                "the snapshot has no requests, only a moment: {} are allocated and {} reserved{}",
+                self.allocated,
+                self.reserved,
+                self.most_held()
             )
         };
         let cached = self.reserved.saturating_sub(self.allocated).saturating_sub(self.pending);
