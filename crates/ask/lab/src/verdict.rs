@@ -52,6 +52,7 @@ pub struct Verdict {
     pub moment: u64,
     /// What becomes of a run that grows and has not failed, if its iterations go on; `None` for other runs and
     /// where the iterations are not equal.
+    #[serde(with = "crate::wire")]
     pub forecast: Option<Forecast>,
 }
 
