@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
 use serde_json::json;
 
-use crate::{FIRST_BLOCK, fixture, id, scroll_and_click, snapshot};
+use crate::{fixture, id, scroll_and_click, snapshot};
 
 const LAPTOP: Window = Window { width: 1366, height: 768 };
 const PHONE: Window = Window { width: 390, height: 844 };
@@ -92,7 +92,7 @@ fn wait_seen(page: &Page, css: &str) -> Result<()> {
 
 #[test]
 fn the_result_of_a_click_is_in_sight() -> Result<()> {
-    for window in [LAPTOP, PHONE] {
+    for (window, second_block_px) in [(LAPTOP, 260.0), (PHONE, 144.0)] {
         drive_at("/#workbench", window, GpuChoice::None, |page| {
             resize(page, window)?;
             open(page, &snapshot("snapshots/checkerboard_default_100"))?;
@@ -118,12 +118,10 @@ fn the_result_of_a_click_is_in_sight() -> Result<()> {
             page.wait_text(&format!("{} .own-lines", id("picked")), "train.py:12")?;
             ensure!(page.count(&format!("{} details[open]", id("picked")))? == 0, "libraries are unfolded");
             page.click(&id("unpick"))?;
-            // A block.
-            page.execute(
-                "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })",
-                &[json!(id("map"))],
-            )?;
-            page.click_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
+            // A block: the second one of the first row is allocated.
+            let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
+            page.execute(script, &[json!(id("map"))])?;
+            page.click_at(&id("map"), second_block_px, 37.0)?;
             wait_seen(page, &format!("{} .own-lines", id("block")))
         })?;
     }
