@@ -76,8 +76,6 @@ pub(crate) struct FigureSignals {
     /// The wall clock for the axis of memory over time; `None` if the axis counts steps.
     pub(crate) clock: Memo<Option<PtrEq<Clock>>>,
     pub(crate) map_view: RwSignal<MapView>,
-    /// Whether the map scrolls to the blocks that a step changed.
-    pub(crate) is_following: RwSignal<bool>,
     /// The term that the pointer or the focus is on. All figures light it up.
     pub(crate) lit: RwSignal<Option<Term>>,
     /// The columns of the shown run, or of a former run while they are being made.
@@ -85,8 +83,6 @@ pub(crate) struct FigureSignals {
     pub(crate) kind: RwSignal<GridKind>,
     /// The meaning of colors; `None` if the reader has not chosen, see [`Feature::color_by`].
     pub(crate) chosen_colors: RwSignal<Option<ColorBy>>,
-    /// The entries of the legend that are hidden, a bit for each.
-    pub(crate) filtered: RwSignal<u16>,
     /// The lowest and the highest byte of the vertical axis, or `None` for all bytes.
     pub(crate) range: RwSignal<Option<(f64, f64)>>,
     /// The property by which holders are grouped; `None` if the reader has not chosen, see
@@ -123,12 +119,10 @@ impl FigureSignals {
             is_by_clock,
             clock,
             map_view: RwSignal::new(MapView::default()),
-            is_following: RwSignal::new(false),
             lit: RwSignal::new(None),
             last_columns: RwSignal::new(None),
             kind: RwSignal::new(GridKind::default()),
             chosen_colors: RwSignal::new(None),
-            filtered: RwSignal::new(0),
             range: RwSignal::new(None),
             chosen_groups: RwSignal::new(None),
             is_flame: RwSignal::new(false),
@@ -148,12 +142,10 @@ impl Feature<FigureSignals> {
     /// Resets zoom, selection, marks and everything else that belongs to the former run.
     pub(crate) fn forget(self) {
         self.timeline_view.set(None);
-        self.filtered.set(0);
         self.range.set(None);
         self.mark.set(None);
         self.picked.set(None);
-        self.map_view
-            .update(|view| *view = MapView { scale: view.scale, order: view.order, ..MapView::default() });
+        self.map_view.set(MapView::default());
     }
 
     /// The chosen block. Reads signals.
@@ -174,7 +166,11 @@ impl Feature<FigureSignals> {
         })
     }
 
+    /// Chooses a block in all figures, in place of chosen allocations.
     pub(crate) fn select(self, block: Option<BlockId>) {
+        if block.is_some() {
+            self.unpick();
+        }
         if self.map_view.with_untracked(|view| view.selected != block) {
             self.map_view.update(|view| view.selected = block);
         }
@@ -291,8 +287,17 @@ impl Feature<FigureSignals> {
             }
             _ => Vec::new(),
         };
+        self.show_picked(picked, ids);
+    }
+
+    /// Shows allocations as chosen, in place of a chosen block. `ids` are those of their rows, ascending.
+    pub(crate) fn show_picked(self, picked: Option<PtrEq<Pick>>, ids: Vec<AllocationId>) {
+        let is_any = picked.is_some();
         self.picked.set(picked);
-        self.map_view.update(|view| view.picked = Arc::new(ids));
+        self.map_view.update(|view| {
+            view.picked = Arc::new(ids);
+            view.selected = view.selected.filter(|_| !is_any);
+        });
     }
 
     /// Releases the chosen allocations. Returns whether any were chosen.

@@ -8,7 +8,7 @@ use ranks::natural_key;
 pub(crate) use ranks::{Rank, deciding_rank};
 pub(crate) use samples::{SAMPLES, Samples};
 
-use blockyard_figure::{Player, SPEEDS};
+use blockyard_figure::Player;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_record::Recording;
 use blockyard_replay::job::{JobError, JobOutput};
@@ -30,6 +30,7 @@ use crate::navigation::Place;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
+use crate::surface::pixels;
 use crate::workbench::Tab;
 use crate::workload::FILE_ENDING;
 
@@ -343,6 +344,8 @@ impl Feature<FileSignals> {
         self.session.seek_opening_moment();
         self.session.figures().forget();
         self.session.messages().message.set(None);
+        // The answer is at the top. The button that opened the file may be far below, as on a phone.
+        browser::scroll_to_top();
         // The button that opened the file must lose the focus. Otherwise Space would press it again instead
         // of playing.
         let _ = browser::after_millis(0, || browser::leave_button(".open-bar"));
@@ -386,6 +389,5 @@ fn comparison_state(reply: ComparisonReply) -> ComparisonState {
 /// The speed at which the whole recording plays in about [`RECORDING_SECONDS`].
 fn speed_for(recording: &Recording) -> f32 {
     let wanted = frames::count(recording.step_count()) / RECORDING_SECONDS;
-    let speed = SPEEDS.iter().copied().find(|speed| f64::from(*speed) >= wanted);
-    speed.or(SPEEDS.last().copied()).unwrap_or(60.0)
+    pixels(wanted).max(Player::default().speed)
 }

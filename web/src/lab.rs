@@ -376,11 +376,6 @@ impl Feature<LabSignals> {
                 LabAnswer::CompareAllocators(found) => answers.compare = Some(PtrEq::new(found)),
                 LabAnswer::Leaks(found) => answers.leaks = Some(PtrEq::new(found)),
                 LabAnswer::Verdict(found) => {
-                    // The verdict contains the autopsy already, so no question is asked; if the run failed,
-                    // the autopsy is unfolded.
-                    if found.autopsy.is_some() && self.kind.get_untracked() == QuestionKind::Verdict {
-                        self.kind.set(QuestionKind::Autopsy);
-                    }
                     answers.autopsy = Some(PtrEq::new(found.autopsy.clone()));
                     answers.verdict = Some(PtrEq::new(*found));
                 }

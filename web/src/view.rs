@@ -2,6 +2,7 @@
 //! workbench together.
 
 mod allocations;
+mod chosen;
 mod dissolve;
 mod divider;
 mod drag;
@@ -47,7 +48,6 @@ mod share;
 mod stage;
 mod statistic;
 mod step;
-mod table;
 mod tabs;
 pub(crate) mod teachers;
 mod term_row;
@@ -162,6 +162,18 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
     let hidden = kit::text(move || session.workbench().panels.get().hidden_names());
     let alone = move || session.workbench().panels.get().alone.map(crate::workbench::WorkbenchPanel::name);
     session.figures().sheet.set_value(Some(paper::content));
+    let is_file = Memo::new(move |_| session.shows_recording());
+    // The verdict says what happened in a file, so that a file has no words about each step.
+    let above_tabs = move || {
+        if is_file.get() {
+            return chosen::panel(session);
+        }
+        view! {
+            {step::step(session)}
+            {divider::divider(SizedPanel::Step)}
+        }
+        .into_any()
+    };
     view! {
         <main
             class="workbench"
@@ -194,8 +206,7 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
             </div>
             {divider::divider(SizedPanel::Side)}
             <div class="side">
-                {step::step(session)}
-                {divider::divider(SizedPanel::Step)}
+                {above_tabs}
                 {tabs::tabs(session)}
             </div>
         </main>

@@ -112,11 +112,10 @@ pub(crate) enum Tab {
     Source,
     Lab,
     Numbers,
-    Table,
 }
 
 impl Tab {
-    pub(crate) const ALL: [Self; 5] = [Self::Source, Self::Holders, Self::Lab, Self::Numbers, Self::Table];
+    pub(crate) const ALL: [Self; 4] = [Self::Source, Self::Holders, Self::Lab, Self::Numbers];
 
     /// The name of the tab in the page and in tests.
     pub(crate) fn id(self) -> &'static str {
@@ -125,7 +124,6 @@ impl Tab {
             Self::Source => "source",
             Self::Lab => "lab",
             Self::Numbers => "numbers",
-            Self::Table => "table",
         }
     }
 }

@@ -73,18 +73,6 @@ impl Feature<FigureSignals> {
         self.change_timeline(move |view, steps| view.pan(fraction, steps));
     }
 
-    /// Goes to the moment where most is allocated, and shows this many steps around it.
-    pub(crate) fn show_around_peak(self, steps: usize) {
-        self.session.seek_peak(false);
-        let run = self.session.run.get_untracked();
-        let peak = frames::count(run.series.peak_steps(&run.recording).0);
-        let half = frames::count(steps) / 2.0;
-        self.range.set(None);
-        self.change_timeline(move |_, count| {
-            TimelineView { first_step: peak - half, last_step: peak + half }.clamp(count)
-        });
-    }
-
     /// Shows all steps and all bytes again.
     pub(crate) fn fit_timeline(self) {
         self.range.set(None);

@@ -9,9 +9,11 @@ use blockyard_worker::questions::RunSummary;
 
 use crate::ptr_eq::PtrEq;
 
-/// The questions that can be unfolded below the verdict, in the order in which a reader asks them.
+/// The questions that can be unfolded below the verdict, in the order in which a reader asks them. The verdict
+/// says why a run went out of memory.
 pub(crate) fn sections() -> impl Iterator<Item = QuestionKind> {
-    QuestionKind::ALL.into_iter().filter(|kind| *kind != QuestionKind::Verdict)
+    let is_answered = |kind: &QuestionKind| matches!(kind, QuestionKind::Verdict | QuestionKind::Autopsy);
+    QuestionKind::ALL.into_iter().filter(move |kind| !is_answered(kind))
 }
 
 /// The label of a question's button.

@@ -2,7 +2,6 @@
 //! are marked.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use blockyard_figure::{PlayerAction, steps_at_allocation};
 use blockyard_lab::{BEFORE_RECORDING, VerdictMoment, WITHOUT_PROGRAM_LINE, holding_line};
@@ -52,8 +51,7 @@ impl Feature<LabSignals> {
         };
         let all = columns.as_ref().map_or(0, |columns| columns.allocations.len());
         let rows: Vec<usize> = (0..all).filter(is_marked).collect();
-        self.session.figures().picked.set(Some(PtrEq::new(Pick { title: line.to_owned(), rows })));
-        self.session.figures().map_view.update(|view| view.picked = Arc::new(ids));
+        self.session.figures().show_picked(Some(PtrEq::new(Pick { title: line.to_owned(), rows })), ids);
     }
 }
 

@@ -188,6 +188,8 @@ impl Feature<NavigationSignals> {
                 .session
                 .show_error(format!("This link asks the question \"{id}\", which does not exist."));
         };
+        // The verdict says why a run went out of memory.
+        let kind = if kind == QuestionKind::Autopsy { QuestionKind::Verdict } else { kind };
         let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();
         self.session.lab().capacity.set(or_empty(&link.question_capacity));
         self.session.lab().limit.set(or_empty(&link.question_limit));

@@ -5,7 +5,7 @@ mod painting;
 mod paper;
 mod picture;
 mod pointer;
-mod save;
+mod whole;
 mod words;
 
 use blockyard_figure::{
@@ -31,9 +31,7 @@ use crate::painter::Painter;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, pixels};
-use crate::view::divider::{SizedPanel, divider};
-use crate::view::holders::picked_card;
-use crate::view::kit::{button, choice, choices, click, flag, on, select, text};
+use crate::view::kit::{button, check, click, flag, on, select, text};
 use crate::view::tip::Tip;
 
 /// How long the page's thread computes the picture in one frame.
@@ -43,8 +41,6 @@ const SLICE_MILLIS: f64 = 1.5;
 const MOVING_SLICE_MILLIS: f64 = 0.4;
 /// With more allocations than these, the names of groups are written and not the names of single allocations.
 const MAX_NAMED: usize = 400;
-/// How many steps are shown around the peak.
-const AROUND_PEAK: usize = 200;
 /// While the GPU draws, the grid is computed again after the view has not changed for this time.
 const REST_MILLIS: i32 = 120;
 
@@ -133,9 +129,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
                 <canvas node_ref=base role="img" data-testid="lifetimes" aria-label=label></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
-            {divider(SizedPanel::Allocations)}
             {legend(figure)}
-            {move || picked_card(session, "picked-card")}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
             <p class="hint quiet" data-testid="counts-steps" hidden=flag(move || session.figures().clock.with(Option::is_none))>
                 "This figure counts steps; \u{201c}By time\u{201d} is the axis of memory over time alone."
@@ -148,86 +142,66 @@ pub(crate) fn allocations(session: Session) -> AnyView {
 
 fn head(figure: AllocationsFigure) -> AnyView {
     let (session, figures) = (figure.session, figure.session.figures());
-    let kind = move |kind: GridKind, id: &'static str, label: &'static str| {
-        let set = click(move || {
-            figures.range.set(None);
-            figures.kind.set(kind);
-        });
-        choice(id, label, flag(move || figures.kind.get() == kind), set)
+    let stack = move |is_on: bool| {
+        figures.range.set(None);
+        figures.kind.set(if is_on { GridKind::Stacked } else { GridKind::Address });
     };
     let colors = Signal::derive(move || {
-        let columns = session.figures().columns();
-        let has_stacks = columns.as_ref().is_some_and(|columns| columns.has_stacks);
-        let has_names = columns.is_some_and(|columns| columns.has_names);
-        let has_categories = session.shown_program().is_some() || session.lessons().has_category_names();
-        let shown = ColorBy::ALL.into_iter().filter(|by| match by {
-            ColorBy::Stack => has_stacks,
-            ColorBy::Category => has_stacks || has_categories,
-            ColorBy::Name => has_names,
-            _ => true,
-        });
+        let shown = offered_colors(session).into_iter();
         shown.map(|by| (by.name().to_owned(), format!("color: {}", by.name()))).collect()
     });
-    let pick_color = move |name: String| {
-        figures.filtered.set(0);
-        figures.chosen_colors.set(ColorBy::from_name(&name));
-    };
+    let pick_color = move |name: String| figures.chosen_colors.set(ColorBy::from_name(&name));
     let is_fit =
         flag(move || figures.range.get().is_none() && session.figures().timeline_view.get().is_none());
     view! {
         <div class="head">
             <h2>"Allocations over time"</h2>
-            {choices("Vertical axis", Signal::stored(false), vec![
-                kind(GridKind::Address, "by-address", "At their addresses"),
-                kind(GridKind::Stacked, "by-stack", "Stacked"),
-            ])}
+            {check("by-stack", "Stacked", "A color on top of another; else at their addresses", flag(move || figures.kind.get() == GridKind::Stacked), stack)}
             {select("color-by", "What colors say", colors, text(move || session.figures().color_by().name().to_owned()), pick_color)}
             <span class="spacer"></span>
-            <span hidden=flag(move || session.run.get().recording.step_count() < 2 * AROUND_PEAK)>
-                {button("", "to-peak", "Around the peak", "Show 200 steps around the moment where most is allocated", click(move || session.figures().show_around_peak(AROUND_PEAK)))}
-            </span>
             <span hidden=is_fit>
                 {button("", "fit", "Show all", "Show the whole recording again (0, double click)", click(move || figure.fit()))}
-            </span>
-            <span class="saves">
-                {button("plain", "lifetimes-svg", "SVG", "Save the figure as SVG", click(move || figure.save(true)))}
-                {button("plain", "lifetimes-png", "PNG", "Save the figure as PNG", click(move || figure.save(false)))}
             </span>
         </div>
     }
     .into_any()
 }
 
-fn legend(figure: AllocationsFigure) -> AnyView {
-    let filtered = figure.session.figures().filtered;
-    let entries = move || {
-        let groups = figure.groups.get();
-        let entries = groups.legend().iter().enumerate().map(|(place, entry)| {
-            let bit = 1_u16.checked_shl(u32::try_from(place).unwrap_or(0)).unwrap_or(0);
-            let is_shown = text(move || (filtered.get() & bit == 0).to_string());
-            let swatch = swatch(entry);
-            let title = format!(
-                "{}: {} allocations, {} in all. Click to hide or show.",
-                entry.text,
-                grouped_count(entry.count),
-                entry.bytes
-            );
-            let toggle = click(move || filtered.update(|filtered| *filtered ^= bit));
-            view! {
-                <button type="button" class="entry" aria-pressed=is_shown title=title on:click=toggle>
-                    <span class="swatch" style=swatch aria-hidden="true"></span>
-                    <span>{entry.text.clone()}</span>
-                </button>
-            }
-            .into_any()
-        });
-        entries.collect::<Vec<_>>()
+/// What colors can say about this run: its lines or names, the kind of data, and how long allocations live.
+/// Sizes are for a run of which nothing else is known. Reads signals.
+fn offered_colors(session: Session) -> Vec<ColorBy> {
+    let columns = session.figures().columns();
+    let has_stacks = columns.as_ref().is_some_and(|columns| columns.has_stacks);
+    let has_names = columns.is_some_and(|columns| columns.has_names);
+    let has_categories = session.shown_program().is_some() || session.lessons().has_category_names();
+    let is_offered = |by: &ColorBy| match by {
+        ColorBy::Stack => has_stacks,
+        ColorBy::Category => has_stacks || has_categories,
+        ColorBy::Name => has_names && !has_stacks,
+        ColorBy::Size => !has_stacks,
+        ColorBy::Stream | ColorBy::Age => true,
     };
+    ColorBy::ALL.into_iter().filter(is_offered).collect()
+}
+
+fn legend(figure: AllocationsFigure) -> AnyView {
+    let entries = move || figure.groups.get().legend().iter().map(group_entry).collect::<Vec<_>>();
     view! {
-        <div class="legend" role="group" aria-label="Colors" data-testid="legend">
+        <div class="legend" data-testid="legend">
             {entries}
             {move || other_areas(figure).into_iter().map(fixed_entry).collect::<Vec<_>>()}
         </div>
+    }
+    .into_any()
+}
+
+fn group_entry(entry: &LegendEntry) -> AnyView {
+    let title = format!("{}: {} allocations, {} in all", entry.text, grouped_count(entry.count), entry.bytes);
+    view! {
+        <span class="entry" title=title>
+            <span class="swatch" style=swatch(entry) aria-hidden="true"></span>
+            <span>{entry.text.clone()}</span>
+        </span>
     }
     .into_any()
 }
@@ -249,7 +223,6 @@ fn other_areas(figure: AllocationsFigure) -> Vec<(&'static str, &'static str, &'
 /// The name of allocations that are lower than a pixel.
 const TOO_SMALL: &str = "too small to draw one by one";
 
-/// An entry of the legend that hides nothing.
 fn fixed_entry((class, name, title): (&'static str, &'static str, &'static str)) -> AnyView {
     view! { <span class="entry" title=title><span class=class aria-hidden="true"></span><span>{name}</span></span> }
         .into_any()
@@ -263,9 +236,7 @@ impl AllocationsFigure {
         let names = Memo::new(move |_| {
             drawn.track();
             session.figures().timeline_view.track();
-            let (groups, filtered, plot) =
-                (groups.get(), session.figures().filtered.get(), grid_plot(size.get()));
-            let is_shown = |place: usize| filtered >> place.min(15) & 1 == 0;
+            let (groups, plot) = (groups.get(), grid_plot(size.get()));
             let names = picture.with_value(|picture| {
                 let grid = picture.grid().filter(|grid| grid.is_done())?;
                 // A few tensors are known by their names, and many allocations by their groups.
@@ -273,15 +244,13 @@ impl AllocationsFigure {
                 let (allocations, recording) = (&columns.allocations, &columns.recording);
                 let rows = allocations.len();
                 if rows <= MAX_NAMED && (0..rows).any(|row| name_of(allocations, recording, row).is_some()) {
-                    let name = |row: usize| {
-                        name_of(allocations, recording, row).filter(|_| is_shown(groups.place(row)))
-                    };
+                    let name = |row: usize| name_of(allocations, recording, row);
                     // An area that is too low for the names of its allocations has the name of their group.
                     let mut names = grid.row_names(rows, name, plot);
-                    names.marks.extend(grid.names(&groups, is_shown, plot, &names).marks);
+                    names.marks.extend(grid.names(&groups, plot, &names).marks);
                     return Some(names);
                 }
-                Some(grid.names(&groups, is_shown, plot, &Scene::new(0.0, 0.0)))
+                Some(grid.names(&groups, plot, &Scene::new(0.0, 0.0)))
             });
             PtrEq::new(names.unwrap_or_default())
         });
@@ -402,7 +371,6 @@ impl AllocationsFigure {
         let session = self.session;
         let Some(columns) = session.figures().columns() else { return };
         let groups = self.groups.get();
-        let filtered = session.figures().filtered.get();
         let marked = self.marked(&columns);
         let mut roles = vec![Role::Background, Role::Cached, Role::Group(Role::GROUPS - 1), Role::TextMuted];
         roles.extend(groups.legend().iter().map(|entry| entry.role));
@@ -411,12 +379,7 @@ impl AllocationsFigure {
         let color = |place: usize| colors.get(place).copied().unwrap_or([128; 3]);
         let reserved = opaque(blended(color(1), ground, RESERVED_PERCENT));
         let dimmed = opaque(blended(color(3), ground, DIMMED_PERCENT));
-        let of_place = |place: usize| {
-            if filtered >> place.min(15) & 1 == 1 {
-                return [reserved; 2];
-            }
-            [opaque(color(place + 4)), dimmed]
-        };
+        let of_place = |place: usize| [opaque(color(place + 4)), dimmed];
         self.colors.set_value(Some(GridColors {
             colors: (0..groups.legend().len()).map(of_place).collect(),
             groups,

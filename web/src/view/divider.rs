@@ -18,17 +18,13 @@ pub(crate) enum SizedPanel {
     Step,
     /// The figure of memory over time.
     Timeline,
-    /// The figure of allocations over time.
-    Allocations,
-    /// The segment map of a recording.
-    Map,
 }
 
 /// How far one press of a key moves a border.
 const KEY_PX: f64 = 24.0;
 
 impl SizedPanel {
-    const ALL: [Self; 5] = [Self::Side, Self::Step, Self::Timeline, Self::Allocations, Self::Map];
+    const ALL: [Self; 3] = [Self::Side, Self::Step, Self::Timeline];
 
     /// The panel's name in the CSS variable with its size, and in tests, and what its border sets.
     fn names(self) -> (&'static str, &'static str) {
@@ -36,8 +32,6 @@ impl SizedPanel {
             Self::Side => ("side", "Width of the column beside the figures"),
             Self::Step => ("step", "Height of the step's words"),
             Self::Timeline => ("timeline", "Height of memory over time"),
-            Self::Allocations => ("lifetimes", "Height of allocations over time"),
-            Self::Map => ("map", "Height of the segments"),
         }
     }
 
@@ -58,7 +52,7 @@ impl SizedPanel {
         let (least, most) = match self {
             Self::Side => (300.0, width - 480.0),
             Self::Step => (96.0, height * 0.7),
-            Self::Timeline | Self::Allocations | Self::Map => (100.0, height * 0.9),
+            Self::Timeline => (100.0, height * 0.9),
         };
         (least, most.max(least))
     }

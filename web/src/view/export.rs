@@ -70,21 +70,6 @@ fn stage_heading(session: Session) -> Heading {
     heading(session, "memory of the device", ShownPart::Moment(steps))
 }
 
-/// Saves a figure over the steps that the figures over time show: as SVG with `words` as its description, or,
-/// without words, as PNG in the page's colors.
-pub(crate) fn figure(session: Session, scene: &Scene, name: &str, words: Option<&str>) {
-    let view = untrack(|| session.figures().timeline_view_or_fit());
-    let heading = heading(session, name, ShownPart::of_view(&view));
-    let name = name.replace(' ', "-");
-    match words {
-        Some(words) => {
-            let words = format!("{words} {}.", heading.1.join(", "));
-            save_svg(session, scene, &heading, &words, &format!("-{name}.svg"));
-        }
-        None => save_png(session, scene, &heading, 2.0, &format!("-{name}.png")),
-    }
-}
-
 fn picture(scene: &Scene, ratio: f64) -> Option<String> {
     let canvas = new_canvas()?;
     Paints::read_for(ratio).draw_on_ground(&canvas, scene);

@@ -10,7 +10,7 @@ use crate::files::{SAMPLES, Samples};
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::help::Help;
-use crate::view::kit::{FilePicker, button, click, flag, on, select, text};
+use crate::view::kit::{FilePicker, button, click, on, select, text};
 use crate::view::share::Share;
 use crate::view::{opened, panels};
 
@@ -31,16 +31,15 @@ pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
                 {door(session, Place::Program, "nav-program", "Python")}
                 {door(session, Place::Workbench, "nav-workbench", "Workbench")}
             </nav>
-            {panels::panels_menu(session)}
+            {panels::all_panels(session)}
             <span class="cluster looks">
                 {button("plain", "share", "Share", "A link, a frame, files, paper", click(move || share.open()))}
-                {theme_picker(session)}
                 <button
                     type="button"
                     class="icon plain"
                     data-testid="help"
-                    aria-label="Keys and language"
-                    title="Keys and language (?)"
+                    aria-label="Colors, keys and language"
+                    title="Colors, keys and language (?)"
                     on:click=click(move || help.open())
                 >
                     "?"
@@ -75,15 +74,47 @@ fn door(session: Session, place: Place, id: &'static str, label: &'static str) -
     .into_any()
 }
 
-/// The bar with everything that the workbench opens: workloads, samples, files.
+/// The bar above the figures. A workload has what the workbench opens: workloads, samples, files. An opened
+/// file has the result of its comparison, and the button that opens another file.
 pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
+    let is_file = Memo::new(move |_| session.shows_recording());
+    let (picker, folder) = (FilePicker::new(), FilePicker::new());
+    let of_workload = move || {
+        (!is_file.get()).then(|| {
+            view! {
+                <span class="cluster">
+                    <label for="preset">"Workload"</label>
+                    {preset_picker(session)}
+                </span>
+                <span class="cluster">
+                    <span class="label">"Recording"</span>
+                    {sample_buttons(session, samples)}
+                </span>
+            }
+        })
+    };
+    let of_folder = move || {
+        (!is_file.get()).then(|| {
+            view! {
+                {button("", "open-folder", "Folder …", "Open a folder of memory snapshots, one for each rank", folder.press())}
+                {folder.field("folder", "Folder of snapshots to open", true, move |files| session.files().open_folder(files))}
+            }
+        })
+    };
     view! {
         <div class="open-bar">
+            {of_workload}
             <span class="cluster">
-                <label for="preset">"Workload"</label>
-                {preset_picker(session)}
+                {button(
+                    "",
+                    "open",
+                    "Open file …",
+                    "Open a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), a recording (.jsonl.gz), a workload or a lesson, or drop it anywhere on the page. Nothing is uploaded; this browser keeps a copy on this machine until you open another file or press Forget",
+                    picker.press(),
+                )}
+                {file_input(session, picker, "file")}
+                {of_folder}
             </span>
-            {recordings(session, samples)}
             {opened::headline(session)}
         </div>
     }
@@ -92,17 +123,11 @@ pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
 
 /// The option of the picker for a text that equals no preset.
 const OWN: &str = "own";
-/// The option of the picker while a recording is shown.
-const RECORDING: &str = "recording";
 /// The option of the picker for an empty workload.
 const EMPTY: &str = "empty";
 
 fn preset_picker(session: Session) -> AnyView {
     let current = Memo::new(move |_| {
-        // The text of a workload stays while a recording is shown, so it must not be named then.
-        if session.shows_recording() {
-            return RECORDING;
-        }
         session.workload().history.with(|history| {
             let text = history.text();
             let preset = presets().iter().find(|preset| preset.text == text);
@@ -113,10 +138,8 @@ fn preset_picker(session: Session) -> AnyView {
         let mut options: Vec<_> =
             presets().iter().map(|preset| (preset.id.to_owned(), preset.title.to_owned())).collect();
         options.push((EMPTY.to_owned(), "Empty".to_owned()));
-        match current.get() {
-            OWN => options.insert(0, (OWN.to_owned(), "Your own".to_owned())),
-            RECORDING => options.insert(0, (RECORDING.to_owned(), "none".to_owned())),
-            _ => {}
+        if current.get() == OWN {
+            options.insert(0, (OWN.to_owned(), "Your own".to_owned()));
         }
         options
     });
@@ -130,48 +153,15 @@ fn preset_picker(session: Session) -> AnyView {
     select("preset", "Workload to play", options, text(move || current.get().to_owned()), pick)
 }
 
-fn recordings(session: Session, samples: Samples) -> AnyView {
-    let (picker, folder) = (FilePicker::new(), FilePicker::new());
+fn sample_buttons(session: Session, samples: Samples) -> Vec<AnyView> {
     // A page that was exported as one file contains no samples.
-    let samples = SAMPLES
-        .iter()
-        .filter(|_| !browser::is_one_file())
+    let samples_here = SAMPLES.iter().filter(|_| !browser::is_one_file());
+    samples_here
         .map(|sample| {
-            let is_open = flag(move || {
-                session.shown_recording().is_some_and(|opened| opened.name == sample.file_name())
-            });
             let open = click(move || samples.open(session, sample));
-            view! {
-                <button
-                    type="button"
-                    data-testid=format!("sample-{}", sample.name)
-                    title=sample.summary
-                    aria-pressed=text(move || is_open.get().to_string())
-                    on:click=open
-                >
-                    {sample.title}
-                </button>
-            }
-            .into_any()
+            button("", format!("sample-{}", sample.name), sample.title, sample.summary, open)
         })
-        .collect::<Vec<_>>();
-    view! {
-        <span class="cluster">
-            <span class="label">"Recording"</span>
-            {samples}
-            {button(
-                "",
-                "open",
-                "Open file …",
-                "Open a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot), a recording (.jsonl.gz), a workload or a lesson, or drop it anywhere on the page. Nothing is uploaded; this browser keeps a copy on this machine until you open another file or press Forget",
-                picker.press(),
-            )}
-            {file_input(session, picker, "file")}
-            {button("", "open-folder", "Folder …", "Open a folder of memory snapshots, one for each rank", folder.press())}
-            {folder.field("folder", "Folder of snapshots to open", true, move |files| session.files().open_folder(files))}
-        </span>
-    }
-    .into_any()
+        .collect()
 }
 
 /// The input of a button that opens files.
@@ -180,7 +170,7 @@ pub(crate) fn file_input(session: Session, picker: FilePicker, id: &'static str)
     picker.field(id, label, false, move |files| session.files().open_files(files))
 }
 
-fn theme_picker(session: Session) -> AnyView {
+pub(crate) fn theme_picker(session: Session) -> AnyView {
     let options =
         ThemeChoice::ALL.map(|choice| (choice.name().to_owned(), choice.title().to_owned())).to_vec();
     let pick = move |name: String| {

@@ -4,6 +4,7 @@ use blockyard_rules::Release;
 use leptos::prelude::*;
 
 use crate::session::Session;
+use crate::view::header::theme_picker;
 use crate::view::icon::Icon;
 use crate::view::kit::{Dialog, click, icon_button};
 use crate::view::messages;
@@ -127,7 +128,7 @@ impl Help {
         view! {
             <dialog node_ref=self.dialog.0 aria-labelledby="help-title" data-testid="help-dialog">
                 <header>
-                    <h2 id="help-title">"Figures, keys and language"</h2>
+                    <h2 id="help-title">"Colors, figures, keys and language"</h2>
                     {icon_button("icon plain", "close-help", Icon::Close, "Close (Esc)", click(move || self.dialog.close()))}
                 </header>
                 {content}
@@ -160,6 +161,7 @@ pub(crate) fn content(session: Session, help: Help) -> AnyView {
         .map(|(part, meaning)| view! { <dt>{*part}</dt><dd>{*meaning}</dd> }.into_any())
         .collect::<Vec<_>>();
     view! {
+        <p class="cluster"><label for="theme">"Colors"</label>{theme_picker(session)}</p>
         <section>
             <h3>"How to read the figures"</h3>
             <dl class="facts">{figures}</dl>

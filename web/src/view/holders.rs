@@ -3,13 +3,13 @@
 
 use blockyard_figure::{
     AllocationFilter, AllocationQuery, ByteUnit, GroupBy, Holder, bytes_of, group_key, holder_texts,
-    holders as find_holders, percent, rows_in, stack_lines,
+    holders as find_holders, percent, rows_in,
 };
-use blockyard_record::{Bytes, counted, grouped};
+use blockyard_record::{Bytes, grouped};
 use leptos::ev;
 use leptos::prelude::*;
 
-use crate::browser::{self, Delay};
+use crate::browser::Delay;
 use crate::effect::effect;
 use crate::element_ids::HOLDERS_FILTER;
 use crate::figures::{Columns, HolderMoment};
@@ -60,7 +60,6 @@ pub(crate) fn holders(session: Session) -> AnyView {
         <div class="pad holders" data-testid="holders">
             {controls(session)}
             <p class="quiet" data-testid="holders-summary">{summary}</p>
-            {move || picked_card(session, "picked")}
             {move || match (list.get(), is_flame.get()) {
                 (None, _) => ().into_any(),
                 (Some(list), true) => flame::flame(session, &list),
@@ -311,38 +310,4 @@ fn width_percent(part: Bytes, whole: Bytes) -> String {
     let whole = u128::from(whole.get().max(1));
     let tenths = (u128::from(part.get()) * 1000 + whole / 2) / whole;
     format!("{}.{}", tenths / 10, tenths % 10)
-}
-
-/// The chosen allocations with their stack; `None` if nothing is chosen. Reads signals.
-pub(crate) fn picked_card(session: Session, id: &'static str) -> Option<AnyView> {
-    let picked = session.figures().picked.get()?;
-    let columns = session.figures().columns()?;
-    let (allocations, recording) = (&columns.allocations, &columns.recording);
-    let bytes = bytes_of(allocations, &picked.rows);
-    let first = *picked.rows.first()?;
-    let stack_of = |row: usize| allocations.id(row).map(|id| recording.allocation_stack(id));
-    let stack = stack_of(first)?;
-    let is_one_stack = picked.rows.iter().all(|row| stack_of(*row) == Some(stack));
-    let mut lines = if is_one_stack { stack_lines(recording.stacks(), stack) } else { Vec::new() };
-    if let ([only], Some(found)) = (picked.rows.as_slice(), allocations.get(first)) {
-        lines.splice(0..0, crate::view::allocations::allocation_lines(&columns, *only, &found));
-    }
-    let words = format!("{bytes} in {}", counted(picked.rows.len(), "allocation"));
-    let lines = lines.join("\n");
-    let is_empty = lines.is_empty();
-    let copied = lines.clone();
-    Some(
-        view! {
-            <section class="picked" data-testid=id aria-label="Chosen allocations">
-                <header class="cluster">
-                    <strong>{picked.title.clone()}</strong>
-                    <span class="quiet">{words}</span>
-                    {button("plain", "copy-stack", "Copy", "Copy these lines", click(move || browser::copy(&copied)))}
-                    {button("plain", "unpick", "Let go", "Choose nothing (Esc)", click(move || { session.figures().unpick(); }))}
-                </header>
-                <pre hidden=is_empty>{lines}</pre>
-            </section>
-        }
-        .into_any(),
-    )
 }

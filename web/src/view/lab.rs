@@ -23,20 +23,54 @@ use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
 
-/// The verdict, and below it the other questions in the order in which a reader asks them; the chosen one is
-/// unfolded.
+/// The verdict, and below it the other questions in the order in which a reader asks them.
 pub(crate) fn lab(session: Session) -> AnyView {
     let is_first = Memo::new(move |_| stands_first(session));
-    let sections = sections().map(|kind| section(session, kind)).collect::<Vec<_>>();
     view! {
         <div class="lab pad" data-testid="lab">
             {device(session)}
             {about_host(session)}
             {move || (!is_first.get()).then(|| verdict::verdict(session))}
-            {parts::implied_limit(session)}
-            <div class="questions" role="group" aria-label="Questions">{sections}</div>
-            {parts::notes(session)}
+            {details(session)}
         </div>
+    }
+    .into_any()
+}
+
+/// What a reader may ask after the verdict: closed until the reader or a link asks.
+fn details(session: Session) -> AnyView {
+    let kind = session.lab().kind;
+    let is_wanted = RwSignal::new(false);
+    let is_open = Memo::new(move |_| is_wanted.get() || kind.get() != QuestionKind::Verdict);
+    let toggle = click(move || {
+        let is_opened = !is_open.get_untracked();
+        is_wanted.set(is_opened);
+        if !is_opened {
+            kind.set(QuestionKind::Verdict);
+        }
+    });
+    let content = move || {
+        is_open.get().then(|| {
+            let sections = sections().map(|kind| section(session, kind, is_wanted)).collect::<Vec<_>>();
+            view! {
+                {autopsy::in_the_way(session)}
+                {parts::implied_limit(session)}
+                <div class="questions" role="group" aria-label="Questions">{sections}</div>
+                {parts::notes(session)}
+            }
+        })
+    };
+    view! {
+        <button
+            type="button"
+            class="unfold"
+            data-testid="lab-details"
+            aria-expanded=text(move || is_open.get().to_string())
+            on:click=toggle
+        >
+            "Details: other settings, what grows, another file"
+        </button>
+        {content}
     }
     .into_any()
 }
@@ -60,11 +94,12 @@ pub(crate) fn verdict_first(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
-/// A question that can be unfolded, with its fields and its answer.
-fn section(session: Session, kind: QuestionKind) -> AnyView {
+/// A question that can be unfolded, with its fields and its answer. `is_wanted` keeps the details open.
+fn section(session: Session, kind: QuestionKind, is_wanted: RwSignal<bool>) -> AnyView {
     let lab = session.lab();
     let is_chosen = Memo::new(move |_| lab.kind.get() == kind);
     let choose = click(move || {
+        is_wanted.set(true);
         if is_chosen.get_untracked() {
             return lab.kind.set(QuestionKind::Verdict);
         }
@@ -81,10 +116,10 @@ fn section(session: Session, kind: QuestionKind) -> AnyView {
             QuestionKind::WhatIf => what_if::form(session),
             QuestionKind::Diff => growth::second_file(session),
             // The answers to these questions depend neither on the device nor on a limit.
-            QuestionKind::Bound | QuestionKind::Leaks | QuestionKind::Verdict => ().into_any(),
-            QuestionKind::Search | QuestionKind::Autopsy | QuestionKind::CompareAllocators => {
-                parts::conditions(session)
+            QuestionKind::Bound | QuestionKind::Leaks | QuestionKind::Verdict | QuestionKind::Autopsy => {
+                ().into_any()
             }
+            QuestionKind::Search | QuestionKind::CompareAllocators => parts::conditions(session),
         };
         view! {
             <div class="question-body">
@@ -142,15 +177,14 @@ fn answer(session: Session, kind: QuestionKind) -> AnyView {
         match kind {
             QuestionKind::WhatIf => Some(what_if::answers(session, &answers.what_if)),
             QuestionKind::Search => answers.search.as_ref().map(|found| search::search(session, found)),
-            QuestionKind::Autopsy => answers.autopsy.as_ref().map(|found| autopsy::autopsy(session, found)),
             QuestionKind::Bound => answers.bound.as_ref().map(|bound| figures::bound(session, bound)),
             QuestionKind::CompareAllocators => {
                 answers.compare.as_ref().map(|rows| search::compared(session, rows))
             }
             QuestionKind::Leaks => answers.leaks.as_ref().map(|leaks| growth::leaks(session, leaks)),
             QuestionKind::Diff => answers.diff.as_ref().map(|(name, diff)| growth::diff(session, name, diff)),
-            // The verdict is above the questions.
-            QuestionKind::Verdict => None,
+            // The verdict is above the questions, and contains the autopsy.
+            QuestionKind::Verdict | QuestionKind::Autopsy => None,
         }
     };
     view! { {content} }.into_any()

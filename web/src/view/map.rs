@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use blockyard_figure::{
-    MapOrder, MapScale, RowHeight, Scene, TargetId, describe_target, segment_map, segment_map_height,
-};
+use blockyard_figure::{RowHeight, Scene, TargetId, describe_target, segment_map, segment_map_height};
 use blockyard_record::{BlockId, PoolId};
 use leptos::ev;
 use leptos::html;
@@ -17,8 +15,7 @@ use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
-use crate::view::divider::{SizedPanel, divider};
-use crate::view::kit::{button, check, click, flag, on, select, text};
+use crate::view::kit::{button, click, flag, on, text};
 use crate::view::map_actions::{MapActions, bytes_per_px};
 use crate::view::map_overview::map_overview;
 use crate::view::resize_drag::ResizeDrag;
@@ -55,7 +52,6 @@ pub(crate) fn map(session: Session) -> AnyView {
             draw(actions, &canvas);
         }
     });
-    actions.follow();
     // The map is as high as the most rows of the run, so that nothing moves while the run plays.
     let rows = text(move || {
         let most = session.run.get().most_segments.max(rows_now(session)).max(1);
@@ -92,7 +88,6 @@ pub(crate) fn map(session: Session) -> AnyView {
                 <canvas node_ref=canvas aria-hidden="true"></canvas>
                 <div class="extent" style=text(move || format!("height:{}px", surface::on_page(height.get())))></div>
             </div>
-            {divider(SizedPanel::Map)}
             <p class="hint quiet">{text(move || hint(session))}</p>
             {tip.view()}
         </section>
@@ -172,17 +167,6 @@ fn toolbar(session: Session) -> AnyView {
         summary.unwrap_or_default()
     });
     let is_zoomed = Memo::new(move |_| session.figures().map_view.with(|view| view.zoom.is_some()));
-    let scales = MapScale::ALL.map(|scale| (scale.name().to_owned(), scale.name().to_owned())).to_vec();
-    let scale = text(move || session.figures().map_view.with(|view| view.scale.name().to_owned()));
-    let set_scale = move |name: String| {
-        if let Some(scale) = MapScale::ALL.into_iter().find(|scale| scale.name() == name) {
-            session.figures().map_view.update(|view| view.scale = scale);
-        }
-    };
-    let set_order = move |by_size| {
-        let order = if by_size { MapOrder::Size } else { MapOrder::Address };
-        session.figures().map_view.update(|view| view.order = order);
-    };
     view! {
         <div class="head">
             <h2>"Segments"</h2>
@@ -191,21 +175,6 @@ fn toolbar(session: Session) -> AnyView {
             <span hidden=flag(move || !is_zoomed.get())>
                 {button("", "zoom-out", "Whole segments", "Show whole segments again (Esc)", click(move || session.figures().map_view.update(|view| view.zoom = None)))}
             </span>
-            {select("scale", "How wide segments are", Signal::stored(scales), scale, set_scale)}
-            {check(
-                "order",
-                "Largest first",
-                "The largest segments first; else by address",
-                flag(move || session.figures().map_view.with(|view| view.order == MapOrder::Size)),
-                set_order,
-            )}
-            {check(
-                "follow",
-                "Follow",
-                "Scroll to what the step changed",
-                flag(move || session.figures().is_following.get()),
-                move |follows| session.figures().is_following.set(follows),
-            )}
         </div>
     }
     .into_any()

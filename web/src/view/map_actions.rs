@@ -8,7 +8,6 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::effect::effect;
 use crate::figures::zoom_factor;
 use crate::frames::{self, Slot};
 use crate::session::Session;
@@ -127,24 +126,6 @@ impl MapActions {
         {
             session.figures().map_view.update(|view| view.zoom = zoom);
         }
-    }
-
-    /// Scrolls to a block that the step changed, while "Follow" is on.
-    pub(crate) fn follow(self) {
-        let session = self.session;
-        effect(move || {
-            let changes = session.changes.get();
-            if !session.figures().is_following.get_untracked() {
-                return;
-            }
-            let blocks =
-                changes.allocated.iter().chain(&changes.pending).chain(&changes.freed).chain(&changes.merged);
-            let here = session
-                .with_state_now(|_, state| blocks.copied().find(|block| state.block(*block).is_some()));
-            if let Some(block) = here.flatten() {
-                self.reveal(block);
-            }
-        });
     }
 
     fn reveal(self, block: BlockId) {

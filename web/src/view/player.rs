@@ -1,6 +1,6 @@
 //! The player's controls.
 
-use blockyard_figure::{MoveUnit, PlayerAction, SPEEDS};
+use blockyard_figure::{MoveUnit, PlayerAction};
 use blockyard_record::Recording;
 use leptos::ev;
 use leptos::html;
@@ -13,36 +13,80 @@ use crate::numbers::{grouped_count, grouped_signed};
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{choice, choices, click, flag, icon_button, on, play_button, select, text};
+use crate::view::step::step_text;
 
 /// The list has at most this many labels, since nobody reads a longer list.
 const MAX_LABELS: usize = 2000;
 
 pub(crate) fn player(session: Session) -> AnyView {
-    let button = move |icon: Icon, id: &'static str, label: &'static str, action: PlayerAction| {
-        icon_button("icon", id, icon, label, click(move || session.dispatch(action)))
-    };
-    let has_failures = Memo::new(move |_| !session.run.get().recording.failed_steps().is_empty());
+    let is_file = Memo::new(move |_| session.shows_recording());
+    let is_not_file = flag(move || !is_file.get());
     view! {
         <section class="player" aria-label="Player">
-            <span class="cluster">
-                {button(Icon::Start, "start", "To the start (Home)", PlayerAction::Start)}
-                {button(Icon::Back, "back", "Back (left arrow)", PlayerAction::Back)}
-                {play_button(session, ["Play (Space)", "Pause (Space)"])}
-                {button(Icon::Forward, "forward", "Forward (right arrow)", PlayerAction::Forward)}
-                {button(Icon::End, "end", "To the end (End)", PlayerAction::End)}
-            </span>
+            {move || if is_file.get() { steps(session) } else { buttons(session) }}
             <span class="position" data-testid="position">{text(move || position(session))}</span>
+            <span class="quiet" data-testid="what-happens" hidden=is_not_file>{text(move || what_happens(session))}</span>
             {device_calls(session)}
-            {peaks(session)}
             {label_picker(session)}
-            <span class="cluster" hidden=flag(move || !has_failures.get())>
-                {button(Icon::PreviousFailedStep, "previous-failed-step", "Previous failed step ({)", PlayerAction::PreviousFailedStep)}
-                {button(Icon::NextFailedStep, "next-failed-step", "Next failed step (})", PlayerAction::NextFailedStep)}
-            </span>
-            {pace(session)}
+            {move || (!is_file.get()).then(|| of_workload(session))}
         </section>
     }
     .into_any()
+}
+
+fn action(
+    session: Session,
+    icon: Icon,
+    id: &'static str,
+    label: &'static str,
+    action: PlayerAction,
+) -> AnyView {
+    icon_button("icon", id, icon, label, click(move || session.dispatch(action)))
+}
+
+/// The buttons of a file: a reader looks for moments in the figures, and goes from there step by step.
+fn steps(session: Session) -> AnyView {
+    view! {
+        <span class="cluster">
+            {action(session, Icon::Back, "back", "Back (left arrow)", PlayerAction::Back)}
+            {action(session, Icon::Forward, "forward", "Forward (right arrow)", PlayerAction::Forward)}
+        </span>
+    }
+    .into_any()
+}
+
+/// The buttons of a workload and of a program, which are played.
+fn buttons(session: Session) -> AnyView {
+    view! {
+        <span class="cluster">
+            {action(session, Icon::Start, "start", "To the start (Home)", PlayerAction::Start)}
+            {action(session, Icon::Back, "back", "Back (left arrow)", PlayerAction::Back)}
+            {play_button(session, ["Play (Space)", "Pause (Space)"])}
+            {action(session, Icon::Forward, "forward", "Forward (right arrow)", PlayerAction::Forward)}
+            {action(session, Icon::End, "end", "To the end (End)", PlayerAction::End)}
+        </span>
+    }
+    .into_any()
+}
+
+/// What only workloads and programs have: the steps that failed, and events as moves.
+fn of_workload(session: Session) -> AnyView {
+    let has_failures = Memo::new(move |_| !session.run.get().recording.failed_steps().is_empty());
+    view! {
+        <span class="cluster" hidden=flag(move || !has_failures.get())>
+            {action(session, Icon::PreviousFailedStep, "previous-failed-step", "Previous failed step ({)", PlayerAction::PreviousFailedStep)}
+            {action(session, Icon::NextFailedStep, "next-failed-step", "Next failed step (})", PlayerAction::NextFailedStep)}
+        </span>
+        {units(session)}
+    }
+    .into_any()
+}
+
+/// The request of the step under the cursor. Reads signals.
+fn what_happens(session: Session) -> String {
+    let run = session.run.get();
+    let step = session.player.with(|player| player.current_step(&run.recording));
+    step.map(|step| step_text(&run, step).title).unwrap_or_default()
 }
 
 /// How often the allocator has called the device so far. Caching saves the difference to the number of
@@ -66,34 +110,6 @@ fn device_calls(session: Session) -> AnyView {
             title="How often the allocator took a segment from the device so far, and released one"
         >
             {words}
-        </span>
-    }
-    .into_any()
-}
-
-/// Buttons that go to the two peaks: the moments that most readers look for.
-fn peaks(session: Session) -> AnyView {
-    let peaks = Memo::new(move |_| {
-        let run = session.run.get();
-        run.series.peak_bytes(&run.recording)
-    });
-    let button = move |id: &'static str, title: &'static str, is_reserved: bool| {
-        let label = text(move || {
-            let (allocated, reserved) = peaks.get();
-            if is_reserved {
-                format!("Peak reserved {reserved}")
-            } else {
-                format!("Peak allocated {allocated}")
-            }
-        });
-        let seek = click(move || session.seek_peak(is_reserved));
-        view! { <button type="button" class="plain" data-testid=id title=title on:click=seek>{label}</button> }
-            .into_any()
-    };
-    view! {
-        <span class="cluster">
-            {button("peak-allocated", "To the moment where most is allocated (K)", false)}
-            {button("peak-reserved", "To the moment where most is reserved (Shift + K)", true)}
         </span>
     }
     .into_any()
@@ -221,7 +237,7 @@ fn label_picker(session: Session) -> AnyView {
     .into_any()
 }
 
-fn pace(session: Session) -> AnyView {
+fn units(session: Session) -> AnyView {
     let unit = Memo::new(move |_| session.player.with(|player| player.unit));
     let unit_button = move |of: MoveUnit, label: &'static str, id: &'static str| {
         choice(
@@ -235,18 +251,5 @@ fn pace(session: Session) -> AnyView {
         unit_button(MoveUnit::Step, "Steps", "unit-step"),
         unit_button(MoveUnit::Event, "Events", "unit-event"),
     ];
-    let speeds = SPEEDS.map(|speed| (speed.to_string(), format!("{speed}/s"))).to_vec();
-    let speed = text(move || session.player.with(|player| player.speed).to_string());
-    let set_speed = move |value: String| {
-        if let Some(speed) = SPEEDS.into_iter().find(|speed| speed.to_string() == value) {
-            session.player.update(|player| player.speed = speed);
-        }
-    };
-    view! {
-        <span class="cluster">
-            {choices("What one move is", Signal::stored(false), units)}
-            {select("speed", "Speed, in moves a second", Signal::stored(speeds), speed, set_speed)}
-        </span>
-    }
-    .into_any()
+    choices("What one move is", Signal::stored(false), units)
 }

@@ -1,7 +1,7 @@
-//! The step under the cursor in words, and the chosen block.
+//! The step under the cursor of a workload or a program in words, and what is chosen.
 
-use blockyard_figure::{MoveUnit, Player, StepText, block_facts, describe_step};
-use blockyard_record::{BlockId, BlockState, StepOutcome};
+use blockyard_figure::{MoveUnit, Player, StepText, describe_step};
+use blockyard_record::StepOutcome;
 use blockyard_workload::{Highlight, Request};
 use leptos::prelude::*;
 
@@ -9,9 +9,9 @@ use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::run::{Attempt, Run};
 use crate::session::Session;
+use crate::view::chosen::chosen;
 use crate::view::gpu;
-use crate::view::icon::Icon;
-use crate::view::kit::{button, click, facts, flag, icon_button, text, turn_over};
+use crate::view::kit::{flag, text, turn_over};
 use crate::view::lab;
 
 /// At most this many events of a step are shown.
@@ -139,7 +139,7 @@ pub(crate) fn step(session: Session) -> AnyView {
             {lab::helps(session)}
             {gpu::data_check(session)}
             <ol class="events" data-testid="events">{events}</ol>
-            {block(session)}
+            {chosen(session)}
         </section>
     }
     .into_any()
@@ -167,49 +167,4 @@ pub(crate) fn spoken(session: Session) -> String {
     }
     let description = describe(session);
     format!("{}. {}", description.words.title, sentence(&description.words.sentence))
-}
-
-fn block(session: Session) -> AnyView {
-    let selected = Memo::new(move |_| session.figures().selected());
-    let content = move || selected.get().map(|block| chosen(session, block));
-    view! { {content} }.into_any()
-}
-
-fn chosen(session: Session, block: BlockId) -> AnyView {
-    let known = Memo::new(move |_| {
-        session.with_state(|run, state| block_facts(&run.recording, state, block)).flatten()
-    });
-    let body = move || match known.get() {
-        Some(known) => facts(known.into_iter().map(|(label, value)| (label.to_owned(), value))),
-        None => view! { <p class="quiet">"It does not exist at this moment."</p> }.into_any(),
-    };
-    let can_free = Memo::new(move |_| {
-        let is_allocated = session.with_state(|_, state| {
-            state.block(block).is_some_and(|block| block.state == BlockState::Allocated)
-        });
-        session.shows_text() && is_allocated == Some(true)
-    });
-    let streams = move || {
-        let run = session.run.get();
-        let streams = run.workload.streams().map(|(stream, name)| {
-            let title = "record_stream: its free will wait for that stream's work";
-            let record = click(move || session.workload().record_stream(block, stream));
-            button("", "", format!("Use on {name}"), title, record)
-        });
-        streams.collect::<Vec<_>>()
-    };
-    view! {
-        <section class="block" aria-label="Chosen block" data-testid="block">
-            <header>
-                <h2>{format!("Block #{block}")}</h2>
-                <span class="cluster" hidden=flag(move || !can_free.get())>
-                    {button("primary", "free-block", "Free", "Free the block after this step (F)", click(move || session.workload().free_block(block)))}
-                    {streams}
-                </span>
-                {icon_button("icon plain", "unpin", Icon::Close, "Release (Esc)", click(move || session.figures().select(None)))}
-            </header>
-            {body}
-        </section>
-    }
-    .into_any()
 }

@@ -1,5 +1,5 @@
 //! The panels of which one is shown at a time: the workload or the recording, the holders of the bytes, the
-//! lab's questions, the statistics, the table.
+//! lab's questions, the statistics.
 
 use leptos::ev;
 use leptos::prelude::*;
@@ -8,8 +8,8 @@ use web_sys::HtmlElement;
 
 use crate::browser;
 use crate::session::Session;
-use crate::view::kit::{choice, choices, click, flag, on, text};
-use crate::view::{editor, hand, holders, lab, memory_stats, opened, table};
+use crate::view::kit::{button, click, flag, on, text};
+use crate::view::{editor, hand, holders, lab, memory_stats, opened};
 use crate::workbench::Tab;
 
 pub(crate) fn tabs(session: Session) -> AnyView {
@@ -30,7 +30,6 @@ pub(crate) fn tabs(session: Session) -> AnyView {
                 {when_current(Tab::Holders, holders::holders)}
                 {when_current(Tab::Lab, lab::lab)}
                 {when_current(Tab::Numbers, memory_stats::memory_stats)}
-                {when_current(Tab::Table, table::table)}
             </div>
         </section>
     }
@@ -45,7 +44,6 @@ fn title(session: Session, tab: Tab) -> &'static str {
         Tab::Holders => "Who holds it",
         Tab::Lab => "Answers",
         Tab::Numbers => "Numbers",
-        Tab::Table => "Table",
     }
 }
 
@@ -106,21 +104,12 @@ fn tab_panel(session: Session, tab: Tab, content: AnyView) -> AnyView {
 
 fn source(session: Session) -> AnyView {
     let has_opened = Memo::new(move |_| session.files().opened.with(Option::is_some));
-    let switch = move |opened: bool, label: &'static str, id: &'static str| {
-        choice(
-            id,
-            label,
-            flag(move || session.shows_recording() == opened),
-            click(move || session.files().show_opened(opened)),
-        )
-    };
-    let switches =
-        vec![switch(false, "Workload", "show-workload"), switch(true, "Recording", "show-recording")];
+    let is_hidden = flag(move || session.shows_recording() || !has_opened.get());
     view! {
         <div class="source">
-            <div class="switch" hidden=flag(move || !has_opened.get())>
-                {choices("What the figure shows", Signal::stored(false), switches)}
-            </div>
+            <p class="back" hidden=is_hidden>
+                {button("link", "show-recording", "Back to the recording", "", click(move || session.files().show_opened(true)))}
+            </p>
             // The editor stays in the page, so that its caret and its scroll position are kept.
             <div class="workload" hidden=flag(move || session.shows_recording())>
                 <details class="hand-fold" open>

@@ -47,7 +47,7 @@ const COMPACT: &[Term] =
 
 /// The terms in one row, with their meanings as tooltips.
 pub(crate) fn compact(session: Session) -> AnyView {
-    let entries = COMPACT.iter().map(|term| entry(session, *term)).collect::<Vec<_>>();
+    let entries = COMPACT.iter().map(|term| row_entry(session, *term)).collect::<Vec<_>>();
     view! { <ul class="terms is-compact" aria-label="Terms">{entries}</ul> }.into_any()
 }
 
@@ -56,41 +56,77 @@ fn is_capacity_open(run: &Run) -> bool {
     run.recording.known_capacity().is_none()
 }
 
-fn entry(session: Session, term: Term) -> AnyView {
-    let light = move |is_on: bool| session.figures().lit.set(is_on.then_some(term));
-    let number = text(move || {
-        let is_least = term == Term::Free && session.run.with(|run| is_capacity_open(run));
-        let bytes = session.with_state(|_, state| value(term, state));
-        let non_pytorch = session.lessons().non_pytorch().filter(|_| term == Term::Free);
-        let non_pytorch = non_pytorch.map_or(Bytes::ZERO, |non_pytorch| non_pytorch.size);
-        let bytes = bytes.map(|bytes| bytes.saturating_sub(non_pytorch).to_string()).unwrap_or_default();
-        // At a failure the number is exact, since the allocator's report of the failure has the free bytes.
-        if is_least && !session.lab().fails_now() { format!("at least {bytes}") } else { bytes }
-    });
-    // Without a known capacity and without a failure, the free bytes of the device are not known.
-    let is_open = flag(move || {
-        term == Term::Free && session.run.with(|run| is_capacity_open(run) && !run.has_failed())
-    });
-    let style = format!("--term:var({})", term.role().css_variable());
-    let id = format!("term-{}", term.name().replace(' ', "-"));
+/// The term's number at the moment under the cursor. Reads signals.
+fn number(session: Session, term: Term) -> String {
+    let is_least = term == Term::Free && session.run.with(|run| is_capacity_open(run));
+    let bytes = session.with_state(|_, state| value(term, state));
+    let non_pytorch = session.lessons().non_pytorch().filter(|_| term == Term::Free);
+    let non_pytorch = non_pytorch.map_or(Bytes::ZERO, |non_pytorch| non_pytorch.size);
+    let bytes = bytes.map(|bytes| bytes.saturating_sub(non_pytorch).to_string()).unwrap_or_default();
+    // At a failure the number is exact, since the allocator's report of the failure has the free bytes.
+    if is_least && !session.lab().fails_now() { format!("at least {bytes}") } else { bytes }
+}
+
+/// Whether the term has no number: without a known capacity and without a failure, the free bytes of the
+/// device are not known.
+fn is_unknown(session: Session, term: Term) -> Signal<bool> {
+    flag(move || term == Term::Free && session.run.with(|run| is_capacity_open(run) && !run.has_failed()))
+}
+
+fn light(session: Session, term: Option<Term>) {
+    session.figures().lit.set(term);
+}
+
+fn words(session: Session, term: Term) -> AnyView {
     view! {
-        <li hidden=is_open>
+        <span class="word">{term.name()}</span>
+        <code>{term.api().replace('_', "_\u{200b}")}</code>
+        <span class="value">{text(move || number(session, term))}</span>
+    }
+    .into_any()
+}
+
+/// A term that lights up under the pointer and with the focus.
+fn entry(session: Session, term: Term) -> AnyView {
+    view! {
+        <li hidden=is_unknown(session, term)>
             <button
                 type="button"
                 class="term-card"
-                style=style
-                data-testid=id
+                style=format!("--term:var({})", term.role().css_variable())
+                data-testid=id_of(term)
                 title=term.meaning()
-                on:pointerenter=on(move |_: ev::PointerEvent| light(true))
-                on:pointerleave=on(move |_: ev::PointerEvent| light(false))
-                on:focus=on(move |_: ev::FocusEvent| light(true))
-                on:blur=on(move |_: ev::FocusEvent| light(false))
+                on:pointerenter=on(move |_: ev::PointerEvent| light(session, Some(term)))
+                on:pointerleave=on(move |_: ev::PointerEvent| light(session, None))
+                on:focus=on(move |_: ev::FocusEvent| light(session, Some(term)))
+                on:blur=on(move |_: ev::FocusEvent| light(session, None))
             >
-                <span class="word">{term.name()}</span>
-                <code>{term.api().replace('_', "_\u{200b}")}</code>
-                <span class="value">{number}</span>
+                {words(session, term)}
             </button>
         </li>
     }
     .into_any()
+}
+
+/// A term of the workbench's row, which is no control.
+fn row_entry(session: Session, term: Term) -> AnyView {
+    view! {
+        <li hidden=is_unknown(session, term)>
+            <div
+                class="term-card"
+                style=format!("--term:var({})", term.role().css_variable())
+                data-testid=id_of(term)
+                title=term.meaning()
+                on:pointerenter=on(move |_: ev::PointerEvent| light(session, Some(term)))
+                on:pointerleave=on(move |_: ev::PointerEvent| light(session, None))
+            >
+                {words(session, term)}
+            </div>
+        </li>
+    }
+    .into_any()
+}
+
+fn id_of(term: Term) -> String {
+    format!("term-{}", term.name().replace(' ', "-"))
 }

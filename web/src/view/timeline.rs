@@ -15,8 +15,7 @@ use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, offset_px};
 use crate::view::divider::{SizedPanel, divider};
-use crate::view::export;
-use crate::view::kit::{button, capture, choice, choices, click, flag, on, text};
+use crate::view::kit::{capture, check, click, flag, on, text};
 use crate::view::pinch::{Pinch, PinchMove};
 use crate::view::tip::Tip;
 
@@ -208,18 +207,11 @@ fn cursors(session: Session, base: &Scene, step: usize, pointer: Option<usize>) 
 fn head(session: Session) -> AnyView {
     let is_by_clock = session.figures().is_by_clock;
     let without_times = flag(move || session.run.with(|run| run.recording.time_us(0).is_none()));
-    let axis = move |wanted: bool, id: &'static str, label: &'static str| {
-        let set = click(move || is_by_clock.set(wanted));
-        choice(id, label, flag(move || is_by_clock.get() == wanted), set)
-    };
     view! {
         <div class="head">
             <h2>"Memory over time"</h2>
-            {choices("Horizontal axis of memory over time", without_times, vec![axis(false, "by-steps", "By step"), axis(true, "by-clock", "By time")])}
-            <span class="spacer"></span>
-            <span class="saves">
-                {button("plain", "timeline-svg", "SVG", "Save the figure as SVG", click(move || save(session, true)))}
-                {button("plain", "timeline-png", "PNG", "Save the figure as PNG", click(move || save(session, false)))}
+            <span hidden=without_times>
+                {check("by-clock", "By time", "The horizontal axis is the clock; else it counts steps", flag(move || is_by_clock.get()), move |is_on| is_by_clock.set(is_on))}
             </span>
         </div>
     }
@@ -235,17 +227,6 @@ fn moment_at(session: Session, at: (f32, f32), size: Size) -> Option<usize> {
             untrack(|| (session.figures().timeline_view_or_fit(), session.figures().clock.get()));
         timeline_step_at(&view, clock.as_deref(), size, at.0)
     })
-}
-
-/// Saves the figure as an SVG or PNG file.
-fn save(session: Session, is_svg: bool) {
-    let run = session.run.get_untracked();
-    let view = untrack(|| session.figures().timeline_view_or_fit());
-    let clock = untrack(|| session.figures().clock.get());
-    let size = Size::new(1200.0, 420.0);
-    let scene = timeline_scene(&run.series, &run.recording, &view, clock.as_deref(), size);
-    let words = is_svg.then(|| timeline_text(&run.series, &run.recording));
-    export::figure(session, &scene, "memory over time", words.as_deref());
 }
 
 /// The values of the breakdown after `step` steps, a line for each, and the markers around this moment.

@@ -73,6 +73,7 @@ mod source;
 mod state;
 mod verdict;
 mod what_if;
+mod wire;
 
 // Parts of answers that are the JSON of `blockyard-answers`.
 pub use blockyard_answers::{

@@ -53,6 +53,7 @@ pub struct Verdict {
     pub moment: u64,
     /// What becomes of a run that grows and has not failed, if its iterations go on; `None` for other runs and
     /// where the iterations are not equal.
+    #[serde(with = "crate::wire")]
     pub forecast: Option<Forecast>,
     /// The bytes that are reserved and that no live tensor asked for; `None` if no request is replayed.
     pub gap: Option<Gap>,

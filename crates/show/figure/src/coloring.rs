@@ -27,16 +27,13 @@ pub enum ColorBy {
     Size,
     /// The stream that the allocation's block belongs to.
     Stream,
-    /// The memory pool and the block pool of the allocation's block.
-    Pool,
     /// The number of steps for which the allocation lives.
     Age,
 }
 
 impl ColorBy {
     /// All choices, in the order of the page.
-    pub const ALL: [Self; 7] =
-        [Self::Stack, Self::Category, Self::Name, Self::Size, Self::Stream, Self::Pool, Self::Age];
+    pub const ALL: [Self; 6] = [Self::Stack, Self::Category, Self::Name, Self::Size, Self::Stream, Self::Age];
 
     /// The name in a list.
     #[must_use]
@@ -47,7 +44,6 @@ impl ColorBy {
             Self::Name => "name",
             Self::Size => "size",
             Self::Stream => "stream",
-            Self::Pool => "pool",
             Self::Age => "age",
         }
     }
@@ -126,7 +122,6 @@ impl Groups {
             ColorBy::Category => Self::keys(allocations, recording, GroupBy::Category),
             ColorBy::Name => Self::names(allocations, recording),
             ColorBy::Stream => Self::keys(allocations, recording, GroupBy::Stream),
-            ColorBy::Pool => Self::keys(allocations, recording, GroupBy::Pool),
         }
     }
 

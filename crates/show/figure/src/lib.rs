@@ -114,12 +114,12 @@ pub use holders::{
     flame_scene, frame_text, group_key, group_text, holder_text, holder_texts, holders, rows_in, stack_lines,
 };
 pub use map::{
-    Direction, MapAnchor, MapOrder, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block,
-    pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
+    Direction, MapAnchor, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block, pan_segment,
+    scroll_to, segment_map, segment_map_height, zoom_segment,
 };
 pub use markup::escaped;
 pub use moments::steps_at_allocation;
-pub use player::{MANY_UNITS, MoveUnit, Player, PlayerAction, SPEEDS, reduce};
+pub use player::{MANY_UNITS, MoveUnit, Player, PlayerAction, reduce};
 pub use rects::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RECT_WORDS, RESERVED_COLOR, Rects};
 pub use role::{BreakdownClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
@@ -134,6 +134,6 @@ pub use timeline::{
     timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
 };
 pub use words::{
-    BlockRow, SegmentRow, StepText, block_age_steps, block_facts, breakdown_text, describe_event,
-    describe_step, describe_target, map_table, map_text, timeline_text,
+    StepText, block_age_steps, block_facts, breakdown_text, describe_event, describe_step, describe_target,
+    map_text, timeline_text,
 };

@@ -82,10 +82,6 @@ pub enum PlayerAction {
     Pause,
     /// Play or pause.
     Toggle,
-    /// The next higher speed.
-    Faster,
-    /// The next lower speed.
-    Slower,
     /// Another unit for moves.
     SetUnit(MoveUnit),
     /// Time has passed.
@@ -143,10 +139,6 @@ impl Player {
     }
 }
 
-/// The speeds that [`PlayerAction::Faster`] and [`PlayerAction::Slower`] go through, in units a second.
-pub const SPEEDS: [f32; 14] =
-    [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 150.0, 400.0, 1000.0, 2500.0, 10_000.0, 50_000.0];
-
 /// How many units [`PlayerAction::ForwardMany`] and [`PlayerAction::BackMany`] move.
 pub const MANY_UNITS: usize = 100;
 
@@ -185,15 +177,6 @@ pub fn reduce(player: &Player, action: PlayerAction, recording: &Recording) -> P
         PlayerAction::Pause => return pause(player),
         PlayerAction::Toggle => {
             return if player.is_playing { pause(player) } else { play(player, recording) };
-        }
-        PlayerAction::Faster => {
-            let speed = SPEEDS.iter().copied().find(|speed| *speed > player.speed).unwrap_or(player.speed);
-            return Player { speed, ..player.clone() };
-        }
-        PlayerAction::Slower => {
-            let speed =
-                SPEEDS.iter().rev().copied().find(|speed| *speed < player.speed).unwrap_or(player.speed);
-            return Player { speed, ..player.clone() };
         }
         PlayerAction::SetUnit(unit) => {
             return to_whole_step(&Player { unit, earned: 0.0, ..player.clone() }, recording);

@@ -16,4 +16,4 @@ pub use facts::{block_age_steps, block_facts};
 pub(crate) use names::pool_heading;
 pub use step::{StepText, describe_step};
 pub use target::describe_target;
-pub use text::{BlockRow, SegmentRow, breakdown_text, map_table, map_text, timeline_text};
+pub use text::{breakdown_text, map_text, timeline_text};

@@ -170,7 +170,7 @@ fn advice_and_lines_to_copy_are_whole_in_their_panel() -> Result<()> {
             &id("file"),
             &repository_file("tests/fixtures/snapshots/checkerboard_default_100.pickle.gz")?,
         )?;
-        page.wait_for(&id("autopsy-line"))?;
+        page.wait_for(&id("verdict-line"))?;
         page.wait_for(&id("try-change-0"))?;
         for width in [390, 1024, 1366, 1920] {
             page.devtools(
@@ -186,7 +186,7 @@ fn advice_and_lines_to_copy_are_whole_in_their_panel() -> Result<()> {
                     .filter((element) => element.checkVisibility() && (element.getBoundingClientRect().right > right || cut(element)))
                     .map((element) => `${element.tagName}.${element.className} ${(element.value ?? element.textContent).slice(0, 60)}`);";
             let found: Vec<String> =
-                serde_json::from_value(page.execute(script, &[json!(id("autopsy-line"))])?)?;
+                serde_json::from_value(page.execute(script, &[json!(id("verdict-line"))])?)?;
             ensure!(found.is_empty(), "{width}: {found:?}");
         }
         Ok(())

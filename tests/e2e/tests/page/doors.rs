@@ -351,10 +351,10 @@ fn a_recording_opens_at_its_peak() -> Result<()> {
         page.wait_text(&id("document-title"), "GNN training")?;
         page.wait_for(&id("headline"))?;
         let peak = page.text(&id("position"))?;
-        page.click(&id("end"))?;
+        page.press(Key::End)?;
         page.press("k")?;
         page.wait_text(&id("position"), &peak)?;
-        page.click(&id("peak-reserved"))?;
+        page.press("K")?;
         page.wait_until("location.hash.startsWith('#sample=gnn_random')")?;
         Ok(())
     })

@@ -93,6 +93,7 @@ fn a_device_is_a_gpu_or_its_size_and_the_context_is_taken_off() -> Result<()> {
         page.upload(&id("file"), &fixture("x").with_file_name("snapshots").join(NAME))?;
         page.wait_text(&id("verdict-headline"), "Out of memory")?;
         page.click(&id("tab-lab"))?;
+        page.click(&id("lab-details"))?;
         page.click(&id("lab-what-if"))?;
         page.fill(&id("lab-capacity"), "T4")?;
         page.click(&id("lab-ask"))?;

@@ -17,6 +17,7 @@ mod lab;
 mod large;
 mod offline;
 mod one_file;
+mod opened;
 mod painted;
 mod play;
 mod presenting;

@@ -105,7 +105,6 @@ impl AllocationsFigure {
             return;
         }
         let groups = self.groups.get();
-        let filtered = self.session.figures().filtered.get();
         let mut roles = vec![Role::Background, Role::Cached, Role::TextMuted];
         roles.extend(groups.legend().iter().map(|entry| entry.role));
         let colors = self.session.appearance().rgb(&roles);
@@ -115,10 +114,7 @@ impl AllocationsFigure {
         let dimmed = blended(color(2), ground, DIMMED_PERCENT);
         let mut palette = vec![[128; 3]; 2 * PLACES];
         for index in 0..groups.legend().len().min(PLACES - 2) {
-            let is_hidden = filtered >> index.min(15) & 1 == 1;
-            let own = if is_hidden { reserved } else { color(index + 3) };
-            let pale = if is_hidden { reserved } else { dimmed };
-            for (at, value) in [(index, own), (index + PLACES, pale)] {
+            for (at, value) in [(index, color(index + 3)), (index + PLACES, dimmed)] {
                 if let Some(kept) = palette.get_mut(at) {
                     *kept = value;
                 }

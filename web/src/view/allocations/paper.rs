@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use blockyard_figure::{AllocationFilter, Size, Theme, bytes_of, escaped, holder_texts, holders, rows_in};
 use leptos::prelude::*;
 
-use super::save::whole_scene;
+use super::whole::whole_scene;
 use crate::numbers::grouped_count;
 use crate::session::Session;
 use crate::view::paper::WIDTH_PX;

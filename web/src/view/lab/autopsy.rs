@@ -1,83 +1,21 @@
-//! The answer to the question why a run went out of memory.
+//! What is in the way of the request with which a run went out of memory.
 
 use blockyard_figure::{PinnedBlock, PinnedRow, pinned_segments, pinned_segments_height};
-use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, PinningBlock};
+use blockyard_lab::{Autopsy, ChangeKind, PinnedSegment, PinningBlock};
 use blockyard_record::{Bytes, frame_text, grouped, own_line};
 use leptos::prelude::*;
 
-use super::parts::{figure, files, hypothesis, line_to_copy};
-use super::trial::{change_buttons, trial};
-use crate::lab::{Cell, Sheet};
-use crate::messages::sentence;
-use crate::ptr_eq::PtrEq;
+use super::parts::figure;
 use crate::session::Session;
 
 /// At most this many segments are drawn. Further rows would not explain more.
 const MAX_ROWS: usize = 8;
 
-pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> AnyView {
-    let Some(autopsy) = &**found else {
-        return view! { <p data-testid="answer-autopsy">"This run does not go out of memory."</p> }
-            .into_any();
-    };
-    let setting = autopsy.changes.iter().find_map(|change| match &change.kind {
-        ChangeKind::Setting(conf) => Some(format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")),
-        _ => None,
-    });
-    let request = &autopsy.failed;
-    let place = own_line(&request.stack)
-        .map(|line| format!(", asked for in {}", frame_text(line)))
-        .unwrap_or_default();
-    let vain = autopsy
-        .unhelpful_changes
-        .iter()
-        .map(|change| view! { <li>{sentence(&change.sentence)}</li> }.into_any());
-    let vain = vain.collect::<Vec<_>>();
-    let has_vain = !vain.is_empty();
-    let notes = autopsy.notes.iter().map(|note| view! { <li>{sentence(note)}</li> }.into_any());
-    view! {
-        <section aria-label="Answer" data-testid="answer-autopsy">
-            {hypothesis(session, &autopsy.conditions)}
-            <p class="cause" data-testid="cause">{sentence(&autopsy.sentence)}</p>
-            <p class="quiet">
-                {format!("Request {}, {}{place}: {}.", grouped(request.request), request.size, autopsy.cause.name())}
-            </p>
-            {pinned(session, autopsy)}
-            {setting.map(|line| line_to_copy("autopsy-line", line))}
-            {change_buttons(session, &autopsy.changes)}
-            {trial(session)}
-            {files(session, "autopsy", sheet_of(autopsy))}
-            <details hidden=!has_vain>
-                <summary>{vain_title(autopsy)}</summary>
-                <ul class="quiet">{vain}</ul>
-            </details>
-            <ul class="quiet">{notes.collect::<Vec<_>>()}</ul>
-        </section>
-    }
-    .into_any()
-}
-
-/// The heading of the changes that are not sure to help.
-fn vain_title(autopsy: &Autopsy) -> &'static str {
-    if autopsy.unhelpful_changes.iter().any(|change| change.depends_on_limit) {
-        "What was tried without success, or depends on the limit"
-    } else {
-        "What was tried without success"
-    }
-}
-
-/// All changes that were tried, as a table for files.
-fn sheet_of(autopsy: &Autopsy) -> Sheet {
-    let all = autopsy.changes.iter().chain(&autopsy.unhelpful_changes).map(|change| {
-        let passes = match change {
-            Change { is_proved: true, .. } => "passes",
-            Change { depends_on_limit: true, .. } => "depends on the limit",
-            _ => "fails",
-        };
-        vec![Cell::Text(change.sentence.clone()), Cell::text(passes)]
-    });
-    let cause = vec![Cell::Text(autopsy.sentence.clone()), Cell::text(autopsy.cause.name())];
-    Sheet { head: vec!["change", "result"], rows: std::iter::once(cause).chain(all).collect() }
+/// What is in the way of the request that failed; empty for a run without a failure.
+pub(super) fn in_the_way(session: Session) -> AnyView {
+    let found = Memo::new(move |_| session.lab().answers().and_then(|answers| answers.autopsy));
+    let content = move || found.get().and_then(|found| (*found).as_ref().map(|found| pinned(session, found)));
+    view! { {content} }.into_any()
 }
 
 /// The segments with free bytes, and the live blocks that keep them from serving the request or from being

@@ -160,10 +160,9 @@ pub(super) fn figure(
 /// A line to copy, and the button that copies it.
 pub(super) fn line_to_copy(id: &'static str, line: String) -> AnyView {
     let copied = line.clone();
-    let choose = on(move |event: ev::FocusEvent| browser::select_all(&event));
     view! {
         <div class="cluster copy">
-            <textarea class="field mono wide" data-testid=id aria-label="Line to copy" rows="1" readonly prop:value=line on:focus=choose></textarea>
+            <code class="line" data-testid=id>{line}</code>
             {button("", "copy-line", "Copy", "", click(move || browser::copy(&copied)))}
         </div>
     }

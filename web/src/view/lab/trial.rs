@@ -12,6 +12,7 @@ use blockyard_workload::Request;
 use leptos::prelude::*;
 
 use super::parts::{figure, first_oom, hypothesis};
+use crate::browser;
 use crate::lab::{Cell, Trial};
 use crate::messages::sentence;
 use crate::navigation::Place;
@@ -21,7 +22,7 @@ use crate::session::Session;
 use crate::view::kit::{button, check, click, flag};
 use crate::view::program::memory_need;
 
-const HEIGHT_PX: f32 = 190.0;
+const HEIGHT_PX: f32 = 240.0;
 
 fn curve(row: &Row) -> ComparedCurve {
     let Some(outcome) = row.outcome_at_lowest() else { return ComparedCurve::default() };
@@ -95,20 +96,24 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
         counts("retries", old.alloc_retries, new.alloc_retries),
         ("out of memory".to_owned(), out_of_memory(before, old), out_of_memory(after, new), None),
     ];
+    // Without a difference there is no column for it.
+    let has_change = rows.iter().any(|(.., change)| change.is_some());
+    let head = has_change.then(|| view! { <th scope="col" class="number">"difference"</th> });
     let rows = rows.map(|(name, old, new, change)| {
+        let change = has_change.then(|| view! { <td class="number change">{change}</td> });
         view! {
             <tr>
                 <th scope="row">{name}</th>
                 <td class="number">{old}</td>
                 <td class="number">{new}</td>
-                <td class="number change">{change}</td>
+                {change}
             </tr>
         }
         .into_any()
     });
     view! {
         <table class="answer deltas" data-testid="lab-deltas">
-            <thead><tr><td></td><th scope="col" class="number">"as it was"</th><th scope="col" class="number">"changed"</th><th scope="col" class="number">"difference"</th></tr></thead>
+            <thead><tr><td></td><th scope="col" class="number">"as it was"</th><th scope="col" class="number">"changed"</th>{head}</tr></thead>
             <tbody>{rows.into_iter().collect::<Vec<_>>()}</tbody>
         </table>
         {other_end(ends(old), ends(new), after)}
@@ -191,12 +196,14 @@ fn trial_view(session: Session, trial: &Trial) -> AnyView {
         let act = click(move || session.lab().apply_change(&change));
         button("primary", "trial-apply", "Change the workload so", "Undo (Ctrl+Z) takes it back", act)
     });
+    // The trial is often out of sight.
+    let _ = browser::after_millis(0, || browser::scroll_into_sight(".run-verdict [data-testid=trial]"));
     view! {
         <section class="trial" aria-label="Before and after" data-testid="trial">
             <h3>{trial.title.clone()}</h3>
             <p class=result_class>{result}</p>
-            {deltas(&trial.before, &trial.after)}
             {compared(session, &trial.before, &trial.after, trial.requests)}
+            {deltas(&trial.before, &trial.after)}
             {apply}
             {button("link", "trial-close", "Close", "", click(move || session.lab().forget_trial()))}
         </section>

@@ -10,6 +10,7 @@ use blockyard_rules::conf_text;
 use leptos::prelude::*;
 
 use super::parts::{conditions_text, first_oom, given_text, hypothesis, line_to_copy};
+use super::trial::{change_buttons, trial};
 use super::{failure_view, working};
 use crate::browser;
 use crate::lab::Answers;
@@ -21,7 +22,9 @@ use crate::view::program::again;
 use crate::view::ranks::verdict_is_about;
 
 /// At most this many lines that hold memory are listed.
-const MAX_LINES: usize = 10;
+const MAX_LINES: usize = 5;
+/// At most this many changes of which a replay proved that they help have a button.
+const MAX_FIXES: usize = 3;
 
 /// The verdict about the run that is shown, or the button that asks for it.
 pub(super) fn verdict(session: Session) -> AnyView {
@@ -84,8 +87,10 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
         // The moment of the whole verdict has one link.
         let is_first = |index: usize| about == FindingTopic::Happened && index == 0;
-        let mut items: Vec<AnyView> =
-            of_this.enumerate().map(|(index, finding)| item(session, finding, is_first(index))).collect();
+        let mut items: Vec<AnyView> = of_this
+            .enumerate()
+            .map(|(index, finding)| item(session, found, finding, is_first(index)))
+            .collect();
         let is_passes = about == FindingTopic::Helps;
         if let Some(searched) = searched.filter(|_| is_passes) {
             items.push(view! { <li>{sentence(&searched.sentence)}</li> }.into_any());
@@ -106,8 +111,21 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         <p class=class data-testid="verdict-headline">{with_code(session, &headline)}</p>
         {asked(session)}
         {hypothesis(session, under)}
+        {fixes(session, found)}
         {again(session, found)}
         {parts.into_iter().collect::<Vec<_>>()}
+    }
+    .into_any()
+}
+
+/// A button for each of the best changes that a replay proved, and the run before and after the one that was
+/// tried last; empty for a run without a failure.
+fn fixes(session: Session, found: &Verdict) -> AnyView {
+    let Some(autopsy) = &found.autopsy else { return ().into_any() };
+    let best = autopsy.changes.get(..MAX_FIXES).unwrap_or(&autopsy.changes);
+    view! {
+        {change_buttons(session, best)}
+        {trial(session)}
     }
     .into_any()
 }
@@ -148,17 +166,19 @@ fn asked_text(answers: &Answers) -> Option<String> {
     ))
 }
 
-/// A sentence with links to its moments and to the rows of its settings.
-fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
+/// A sentence with links to its moments and to the row of its setting.
+fn item(session: Session, found: &Verdict, finding: &Finding, is_first: bool) -> AnyView {
     let words = with_code(session, &sentence(&finding.text));
-    let is_of_verdict =
-        |moment: &VerdictMoment| matches!(moment.name, MomentName::Failure | MomentName::Peak);
     let moments = finding.moments.iter().filter(|moment| is_first || !is_of_verdict(moment));
-    let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone(), false));
-    // Settings that do not help have no link, since the sentence names them; a single setting has a link,
-    // since its help depends on the limit.
-    let is_asked = finding.about != FindingTopic::DoesNotHelp || finding.settings.len() == 1;
-    let settings = finding.settings.iter().filter(|_| is_asked).map(|conf| {
+    let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone()));
+    // Settings that do not help have no link. Settings that help after a failure have a button above; a setting
+    // whose help depends on the limit is shown at both of its ends.
+    let is_asked = match finding.about {
+        FindingTopic::Helps => found.autopsy.is_none(),
+        FindingTopic::DependsOnLimit => true,
+        _ => false,
+    };
+    let setting = finding.settings.first().filter(|_| is_asked).map(|conf| {
         let name = conf_text(conf).to_owned();
         let conf = conf.clone();
         let ask = click(move || {
@@ -168,17 +188,13 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
         let title = "Shows the run under this setting beside its own";
         view! { " "{button("chip mono", "verdict-setting", name, title, ask)} }.into_any()
     });
-    let release = finding.release.map(|release| {
-        let ask = click(move || {
-            session.lab().release.set(Some(release));
-            session.run.with_untracked(|run| session.lab().conf.set(run.recording.info().conf.clone()));
-            ask_what_if(session);
-        });
-        let title = "Shows the run under this release's rules beside its own";
-        view! { " "{button("chip", "verdict-release", format!("PyTorch {release}"), title, ask)} }.into_any()
-    });
-    let links: Vec<AnyView> = moments.chain(settings).chain(release).collect();
+    let links: Vec<AnyView> = moments.chain(setting).collect();
     view! { <li>{words}{links}</li> }.into_any()
+}
+
+/// Whether this is the moment that the whole verdict is about.
+fn is_of_verdict(moment: &VerdictMoment) -> bool {
+    matches!(moment.name, MomentName::Failure | MomentName::Peak)
 }
 
 /// Asks about the run under the conditions in the panel's fields, and scrolls to the answer, which is far
@@ -189,57 +205,61 @@ fn ask_what_if(session: Session) {
 }
 
 /// Moves the cursor to a moment, and marks the blocks of a line.
-fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is_only: bool) -> AnyView {
+fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>) -> AnyView {
     let words = match (moment.name, moment.iteration) {
-        (MomentName::Failure | MomentName::Peak, _) => format!("Show {}", moment.name.text()),
-        (MomentName::LastHeld, _) if is_only => "allocated".to_owned(),
-        (MomentName::FirstHeld, _) => "first".to_owned(),
-        (MomentName::LastHeld, _) => "last".to_owned(),
-        (name, Some(step)) => format!("Show {} (iteration {})", name.text(), grouped(step)),
-        (name, None) => format!("Show {}", name.text()),
-    };
-    let title = match &line {
-        Some(line) => {
-            format!("Moves the cursor to request {} and marks the blocks of {line}", grouped(moment.request))
+        (name, Some(step)) if !is_of_verdict(&moment) => {
+            format!("Show {} (iteration {})", name.text(), grouped(step))
         }
-        None => format!("Moves the cursor to request {}", grouped(moment.request)),
+        (name, _) => format!("Show {}", name.text()),
     };
-    let id = format!(
-        "verdict-{}",
-        match moment.name {
-            MomentName::Failure | MomentName::Peak => "moment",
-            MomentName::FirstKept => "first-kept",
-            MomentName::LastKept => "last-kept",
-            MomentName::FirstHeld => "first-held",
-            MomentName::LastHeld => "last-held",
-        }
-    );
+    let id = match moment.name {
+        MomentName::Failure | MomentName::Peak => "verdict-moment",
+        MomentName::FirstKept => "verdict-first-kept",
+        MomentName::LastKept => "verdict-last-kept",
+        MomentName::FirstHeld => "verdict-first-held",
+        MomentName::LastHeld => "verdict-last-held",
+    };
+    let title = moment_title(moment, line.as_deref());
     let show = click(move || session.lab().show_moment(moment, line.as_deref()));
     view! { " "{button("link", id, words, title, show)} }.into_any()
 }
 
-/// The lines that held the memory, each with its bytes.
+fn moment_title(moment: VerdictMoment, line: Option<&str>) -> String {
+    let request = grouped(moment.request);
+    match line {
+        Some(line) => format!("Moves the cursor to request {request} and marks the blocks of {line}"),
+        None => format!("Moves the cursor to request {request}"),
+    }
+}
+
+/// The lines that held the memory, each with its bytes. A click on a line shows its blocks.
 fn held(session: Session, found: &Verdict) -> AnyView {
     let held = &found.held;
     if held.is_empty() {
         return ().into_any();
     }
-    let row = |bytes: Bytes, blocks: u64, what: String, words: String, moments: &[VerdictMoment]| {
-        let blocks = counted(usize::try_from(blocks).unwrap_or(usize::MAX), "block");
-        let is_only = moments.len() == 1;
-        let links = moments.iter().map(|moment| moment_link(session, *moment, Some(what.clone()), is_only));
-        let links: Vec<AnyView> = links.collect();
-        (bytes, view! { <code>{words}</code>" "<span class="quiet">{blocks}</span>{links} }.into_any())
+    let of_run =
+        found.findings.iter().flat_map(|finding| &finding.moments).find(|moment| is_of_verdict(moment));
+    let row = |line: &HoldingLine| {
+        let blocks = blocks_text(line.blocks);
+        let (name, words) = (line.line.clone(), line.text());
+        let words = match of_run.or_else(|| line.moments.last()).copied() {
+            Some(moment) => {
+                let title = moment_title(moment, Some(&name));
+                let show = click(move || session.lab().show_moment(moment, Some(&name)));
+                button("link mono", "verdict-holder", words, title, show)
+            }
+            None => view! { <code>{words}</code> }.into_any(),
+        };
+        (line.bytes, view! { {words}" "<span class="quiet">{blocks}</span> }.into_any())
     };
-    let of_line =
-        |line: &HoldingLine| row(line.bytes, line.blocks, line.line.clone(), line.text(), &line.moments);
-    let mut rows: Vec<(Bytes, AnyView)> = held.iter().take(MAX_LINES).map(of_line).collect();
+    let mut rows: Vec<(Bytes, AnyView)> = held.iter().take(MAX_LINES).map(row).collect();
     let rest = held.get(MAX_LINES..).unwrap_or_default();
     if !rest.is_empty() {
-        let (bytes, blocks) =
-            (rest.iter().map(|line| line.bytes).sum(), rest.iter().map(|line| line.blocks).sum());
+        let bytes = rest.iter().map(|line| line.bytes).sum();
         let words = counted(rest.len(), "more line");
-        rows.push(row(bytes, blocks, words.clone(), words, &[]));
+        let blocks = blocks_text(rest.iter().map(|line| line.blocks).sum());
+        rows.push((bytes, view! { {words}" "<span class="quiet">{blocks}</span> }.into_any()));
     }
     let when = if found.autopsy.is_none() { "at the peak" } else { "at the failure" };
     let other = other_peak(session, found)
@@ -250,6 +270,10 @@ fn held(session: Session, found: &Verdict) -> AnyView {
         {holding_table("verdict-held", rows)}
     }
     .into_any()
+}
+
+fn blocks_text(count: u64) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), "block")
 }
 
 /// The sentence about a replay whose peak is at another moment than the peak of the figures: both moments,

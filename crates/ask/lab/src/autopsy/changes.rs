@@ -26,6 +26,7 @@ pub struct Change {
     pub sentence: String,
     /// What becomes of the run with the change if its iterations go on, for a setting or a limit with which the
     /// request passes; `None` where the iterations before the failure do not explain it.
+    #[serde(with = "crate::wire")]
     pub forecast: Option<Forecast>,
 }
 

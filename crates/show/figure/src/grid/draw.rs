@@ -138,10 +138,8 @@ fn draw_gaps(scene: &mut Scene, map: &AddressMap, plot: &Rect, shown: std::ops::
 
 impl Grid {
     /// The cells as rectangles, for files: neighbors that show the same are joined.
-    ///
-    /// `is_shown` says which colors of the legend are drawn; other allocations are drawn as reserved memory.
     #[must_use]
-    pub fn rects(&self, groups: &Groups, is_shown: impl Fn(usize) -> bool, plot: Rect) -> Scene {
+    pub fn rects(&self, groups: &Groups, plot: Rect) -> Scene {
         let mut scene = Scene::new(0.0, 0.0);
         let (width, height) = self.size();
         let cell_px = (plot.width_px / count_px(width), plot.height_px / count_px(height));
@@ -159,7 +157,7 @@ impl Grid {
                 let top = plot.bottom_px() - count_px(run.1) * cell_px.1;
                 let bottom = plot.bottom_px() - count_px(run.0) * cell_px.1;
                 let rect = Rect::new(left, top, right - left, bottom - top);
-                scene.add_rect(rect, Self::fill_of(*value, groups, &is_shown), None);
+                scene.add_rect(rect, Self::fill_of(*value, groups), None);
                 false
             });
             for (run, value) in runs {
@@ -169,9 +167,9 @@ impl Grid {
         scene
     }
 
-    fn fill_of(value: u32, groups: &Groups, is_shown: &impl Fn(usize) -> bool) -> Fill {
+    fn fill_of(value: u32, groups: &Groups) -> Fill {
         match Cell::of(value) {
-            Cell::Row(row) if is_shown(groups.place(row)) => {
+            Cell::Row(row) => {
                 let place = groups.legend().get(groups.place(row));
                 place.map_or(Fill::solid(Role::Group(Role::GROUPS - 1)), LegendEntry::fill)
             }

@@ -47,22 +47,13 @@ fn texts_of(scene: &Scene) -> impl Iterator<Item = &str> {
 impl Grid {
     /// The names of groups within their areas, to be drawn over the cells in `plot`: each where its group is
     /// the highest, as far as it has room there, and no name lies over the names of `others` or repeats one
-    /// of them. `is_shown` says which places of the legend are drawn.
+    /// of them.
     #[must_use]
-    pub fn names(
-        &self,
-        groups: &Groups,
-        is_shown: impl Fn(usize) -> bool,
-        plot: Rect,
-        others: &Scene,
-    ) -> Scene {
+    pub fn names(&self, groups: &Groups, plot: Rect, others: &Scene) -> Scene {
         let mut scene = Scene::new(0.0, 0.0);
         let mut taken: Vec<Rect> = others.marks.iter().map(|mark| mark.bounds().grown(2.0)).collect();
         let strips = self.strips(groups.legend().len(), |row| Some(groups.place(row)), plot);
-        for (place, (entry, strips)) in groups.legend().iter().zip(strips).enumerate() {
-            if !is_shown(place) {
-                continue;
-            }
+        for (entry, strips) in groups.legend().iter().zip(strips) {
             // An allocation in the area may have the name of the group.
             let is_said = |name: &&str| texts_of(others).any(|other| other == *name);
             let names = shorter_names(&entry.text);

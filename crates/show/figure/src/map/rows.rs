@@ -1,12 +1,10 @@
 //! The rows of the segment map, and their heights.
 
-use std::cmp::Reverse;
-
 use blockyard_record::{BlockId, Bytes, DeviceAddr, MemoryState, PoolId, SegmentId, SegmentInfo};
 
 use crate::changes::{Changes, ReleasedSegment};
 use crate::geometry::Size;
-use crate::map::view::{MapOrder, MapScale, MapView};
+use crate::map::view::{MapScale, MapView};
 
 /// The additional height of a zoomed segment's row, for the strip that shows the whole segment.
 pub(super) const OVERVIEW_PX: f32 = 30.0;
@@ -82,10 +80,8 @@ impl Rows {
     pub(super) fn new(state: &MemoryState, changed: &Changes, view: &MapView) -> Self {
         let segments = state.segments().map(Row::Segment);
         let mut rows: Vec<_> = segments.chain(changed.released.iter().copied().map(Row::Released)).collect();
-        match view.order {
-            MapOrder::Address if changed.released.is_empty() => {}
-            MapOrder::Address => rows.sort_by_key(|row| (row.addr(), row.id())),
-            MapOrder::Size => rows.sort_by_key(|row| (Reverse(row.size()), row.addr(), row.id())),
+        if !changed.released.is_empty() {
+            rows.sort_by_key(|row| (row.addr(), row.id()));
         }
         let rows = in_pools(rows);
         let zoomed = view.zoom.and_then(|zoom| {

@@ -24,8 +24,6 @@ pub struct MapView {
     pub hovered: Option<TargetId>,
     /// How wide segments are.
     pub scale: MapScale,
-    /// The order of the segments.
-    pub order: MapOrder,
     /// The height of the rows.
     pub rows: RowHeight,
     /// The program's names of its memory pools, by ascending id.
@@ -111,16 +109,6 @@ impl RowHeight {
     pub(super) fn bar_px(self) -> f32 {
         self.row_px() - 6.0
     }
-}
-
-/// The order of the segments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MapOrder {
-    /// By ascending address.
-    #[default]
-    Address,
-    /// The largest segment first, equal segments by address.
-    Size,
 }
 
 /// The direction of a key from a block.

@@ -3,57 +3,14 @@
 use std::fmt::Write as _;
 
 use blockyard_record::{
-    BlockId, BlockSnapshot, BlockState, Bytes, DeviceAddr, MemoryState, PoolId, PoolKind, Recording,
-    SegmentId, SegmentSnapshot, StepOutcome, StreamId, grouped,
+    BlockState, Bytes, MemoryState, PoolId, PoolKind, Recording, SegmentSnapshot, StepOutcome, grouped,
 };
 
 use crate::apportion::apportion;
 use crate::conversions::percent;
 use crate::role::BreakdownClass;
 use crate::timeline::Series;
-use crate::words::names::{block_name, counted, pool_heading, state_word};
-
-/// A segment as a row of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SegmentRow {
-    /// The id of the segment.
-    pub segment: SegmentId,
-    /// The address of the segment.
-    pub addr: DeviceAddr,
-    /// The size of the segment in bytes.
-    pub size: Bytes,
-    /// The memory pool that the segment belongs to.
-    pub pool_id: PoolId,
-    /// The block pool that the segment belongs to.
-    pub pool: PoolKind,
-    /// The stream that may use the segment.
-    pub stream: StreamId,
-    /// The program's name of the stream.
-    pub stream_name: String,
-    /// The sizes of its allocated blocks, added up.
-    pub allocated: Bytes,
-    /// The sizes of its cached blocks, added up.
-    pub cached: Bytes,
-    /// The blocks of the segment, by ascending address.
-    pub blocks: Vec<BlockRow>,
-}
-
-/// A block as a row of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockRow {
-    /// The id of the block.
-    pub block: BlockId,
-    /// The program's name of the block, else `block #17`.
-    pub name: String,
-    /// `allocated`, `pending` or `cached`.
-    pub state: &'static str,
-    /// The offset in the segment.
-    pub offset: Bytes,
-    /// The size of the block in bytes.
-    pub size: Bytes,
-    /// The requested size; zero for a cached block.
-    pub requested: Bytes,
-}
+use crate::words::names::{counted, pool_heading};
 
 /// The breakdown as two sentences: every class, then the sums and peaks.
 #[must_use]
@@ -89,12 +46,6 @@ pub fn breakdown_text(state: &MemoryState, recording: &Recording) -> String {
     text
 }
 
-/// The map as a table: the default pool first, then each other memory pool, by ascending address.
-#[must_use]
-pub fn map_table(state: &MemoryState, recording: &Recording) -> Vec<SegmentRow> {
-    mapped_segments(state).iter().map(|segment| segment_row(segment, recording)).collect()
-}
-
 /// The segments as PyTorch's snapshot shows them: each mapped run of an expandable segment is a segment.
 /// Segments of a memory pool are neighbors.
 fn mapped_segments(state: &MemoryState) -> Vec<SegmentSnapshot> {
@@ -102,29 +53,6 @@ fn mapped_segments(state: &MemoryState) -> Vec<SegmentSnapshot> {
     let mut segments: Vec<_> = segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();
     segments.sort_by_key(|segment| segment.pool_id);
     segments
-}
-
-fn segment_row(segment: &SegmentSnapshot, recording: &Recording) -> SegmentRow {
-    let row = |block: &BlockSnapshot| BlockRow {
-        block: block.id,
-        name: block_name(recording, block),
-        state: state_word(block.state),
-        offset: block.addr.offset_from(segment.addr),
-        size: block.size,
-        requested: if block.state.is_active() { block.requested } else { Bytes::ZERO },
-    };
-    SegmentRow {
-        segment: segment.id,
-        addr: segment.addr,
-        size: segment.size,
-        pool_id: segment.pool_id,
-        pool: segment.pool,
-        stream: segment.stream,
-        stream_name: recording.stream_name(segment.stream),
-        allocated: segment.allocated(),
-        cached: segment.size.saturating_sub(segment.active()),
-        blocks: segment.blocks.iter().map(row).collect(),
-    }
 }
 
 /// The width of a segment's bar in [`map_text`], in characters.

@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    Changes, Direction, MapOrder, MapScale, MapView, Mark, Role, Scene, SegmentZoom, Size, TargetId, Theme,
-    map_text, next_block, pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
+    Changes, Direction, MapScale, MapView, Mark, Role, Scene, SegmentZoom, Size, TargetId, Theme, map_text,
+    next_block, pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
 };
 use blockyard_record::{BlockId, Bytes, MemoryState, PoolId, Recording};
 use expect_test::{expect, expect_file};
@@ -240,10 +240,8 @@ fn the_keyboard_stays_at_the_ends_and_keeps_its_place_between_rows() {
 
 fn views() -> impl Strategy<Value = MapView> {
     let scale = prop::sample::select(vec![MapScale::Each, MapScale::Common]);
-    let order = prop::sample::select(vec![MapOrder::Address, MapOrder::Size]);
-    (scale, order, -50.0_f32..900.0).prop_map(|(scale, order, scroll_px)| MapView {
+    (scale, -50.0_f32..900.0).prop_map(|(scale, scroll_px)| MapView {
         scale,
-        order,
         scroll_px,
         ..MapView::default()
     })

@@ -1,5 +1,5 @@
 use blockyard_figure::{
-    Changes, MapAnchor, MapOrder, MapOverview, MapView, Mark, Role, Size, segment_map_height,
+    Changes, MapAnchor, MapOverview, MapView, Mark, ReleasedSegment, Role, Size, segment_map_height,
 };
 use blockyard_record::{Bytes, MemoryState, Recording};
 
@@ -52,16 +52,14 @@ fn each_segment_of_the_strip_is_as_wide_as_its_bytes() {
 fn the_strip_and_the_rows_lead_to_each_other() {
     let recording = many();
     let state = last_state(&recording);
-    for order in [MapOrder::Address, MapOrder::Size] {
-        let view = MapView { order, ..MapView::default() };
-        let strip = overview(&state, &view);
-        let most = segment_map_height(&state, &Changes::default(), &view) - SIZE.height_px;
-        assert_eq!(strip.scroll_px_at(0.0).to_bits(), 0.0_f32.to_bits());
-        assert!((strip.scroll_px_at(894.0) - most).abs() < 1.0);
-        for x_px in [200.0, 500.0, 530.0, 540.0, 700.0] {
-            let (left, right) = strip.lens_px(strip.scroll_px_at(x_px));
-            assert!(left - 1.0 <= x_px && x_px <= right + 1.0, "{order:?}: {x_px} beside {left} to {right}");
-        }
+    let view = MapView::default();
+    let strip = overview(&state, &view);
+    let most = segment_map_height(&state, &Changes::default(), &view) - SIZE.height_px;
+    assert_eq!(strip.scroll_px_at(0.0).to_bits(), 0.0_f32.to_bits());
+    assert!((strip.scroll_px_at(894.0) - most).abs() < 1.0);
+    for x_px in [200.0, 500.0, 530.0, 540.0, 700.0] {
+        let (left, right) = strip.lens_px(strip.scroll_px_at(x_px));
+        assert!(left - 1.0 <= x_px && x_px <= right + 1.0, "{x_px} beside {left} to {right}");
     }
 }
 
@@ -99,9 +97,18 @@ fn rows_in_sight_stay_where_they_are_when_rows_above_them_go() {
     let none = Changes::default();
     let anchor = MapAnchor::of(&state, &none, &view, SIZE);
     assert!((anchor.scroll_px(&state, &none, &view, SIZE) - 300.0).abs() < 0.5, "nothing changed");
-    let by_size = MapView { order: MapOrder::Size, ..view.clone() };
-    let moved = anchor.scroll_px(&state, &none, &by_size, SIZE);
-    // The last segment by address is the second by size: all others are one row lower.
+    // The row of a released segment stands above all others, which are one row lower.
+    let first = state.segments().next().unwrap();
+    let released = ReleasedSegment {
+        segment: first.id,
+        addr: first.addr,
+        size: first.size,
+        stream: first.stream,
+        pool_id: first.pool_id,
+        pool: first.pool,
+    };
+    let released = Changes { released: vec![released], ..Changes::default() };
+    let moved = anchor.scroll_px(&state, &released, &view, SIZE);
     assert!((moved - 326.0).abs() < 0.5, "{moved}");
     let top = MapAnchor::of(&state, &none, &MapView::default(), SIZE);
     assert!(top.scroll_px(&state, &none, &MapView::default(), SIZE).abs() < 0.5, "the top stays the top");

@@ -1,4 +1,4 @@
-use blockyard_figure::{Changes, MoveUnit, Player, PlayerAction, SPEEDS, StateCursor, reduce};
+use blockyard_figure::{Changes, MoveUnit, Player, PlayerAction, StateCursor, reduce};
 use blockyard_record::{Bytes, Recording};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ fn steps(recording: &Recording, actions: &[PlayerAction]) -> usize {
 }
 
 use PlayerAction::{
-    Back, BackMany, End, Faster, Forward, ForwardMany, Loaded, NextDeviceCall, NextFailedStep, NextLabel,
+    Back, BackMany, End, Forward, ForwardMany, Loaded, NextDeviceCall, NextFailedStep, NextLabel,
     NextOfBlock, Pause, Play, PreviousDeviceCall, PreviousFailedStep, PreviousLabel, PreviousOfBlock,
-    SeekEvent, SeekStep, SetUnit, Slower, Start, Tick, Toggle,
+    SeekEvent, SeekStep, SetUnit, Start, Tick, Toggle,
 };
 
 #[test]
@@ -89,18 +89,10 @@ fn playing_earns_parts_of_steps_and_stops_at_the_end() {
 }
 
 #[test]
-fn a_hand_on_the_controls_ends_playing_but_speed_does_not() {
+fn a_hand_on_the_controls_ends_playing() {
     let recording = story().recording();
     assert!(!run(&recording, &Player::default(), &[Play, Forward]).is_playing);
-    assert!(run(&recording, &Player::default(), &[Play, Faster]).is_playing);
     assert!(!run(&recording, &Player::default(), &[Toggle, Toggle]).is_playing);
-}
-
-#[test]
-fn speeds_end_at_the_ends() {
-    let recording = story().recording();
-    assert_eq!(run(&recording, &Player::default(), &[Faster; 20]).speed, SPEEDS[SPEEDS.len() - 1]);
-    assert_eq!(run(&recording, &Player::default(), &[Slower; 20]).speed, SPEEDS[0]);
 }
 
 #[test]
@@ -158,8 +150,6 @@ fn action() -> impl Strategy<Value = PlayerAction> {
             Play,
             Pause,
             Toggle,
-            Faster,
-            Slower,
             SetUnit(MoveUnit::Step),
             SetUnit(MoveUnit::Event),
         ]),

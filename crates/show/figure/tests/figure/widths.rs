@@ -161,7 +161,7 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                 let grid = Grid::new(&allocations, kind, view, columns, rows).by_groups(&groups);
                 let grid = grid.drawn(&allocations, &map);
                 let mut scene = grid_scene(kind, &view, &map, size);
-                let names = grid.names(&groups, |_| true, plot, &Scene::new(0.0, 0.0));
+                let names = grid.names(&groups, plot, &Scene::new(0.0, 0.0));
                 let is_inside = |mark: &Mark| {
                     let rect = mark.bounds();
                     rect.x_px >= plot.x_px - 1.0 && rect.right_px() <= plot.right_px() + 1.0
@@ -180,7 +180,7 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                 // Names of allocations and of groups are apart from each other, too.
                 let mut both = scene.clone();
                 both.marks.extend(own.marks.iter().cloned());
-                both.marks.extend(grid.names(&groups, |_| true, plot, &own).marks);
+                both.marks.extend(grid.names(&groups, plot, &own).marks);
                 assert_texts_are_apart(&both);
                 scene.marks.extend(names.marks);
                 assert_readable(&format!("{name} {width}, {kind:?}"), &scene, &recording);

@@ -1,4 +1,4 @@
-//! Saves the figure as a file.
+//! The figure as marks, for paper.
 
 use blockyard_figure::{
     BreakdownClass, Fill, Grid, GridKind, GridView, Groups, Pattern, Rect, Role, Scene, Size, grid_plot,
@@ -6,25 +6,8 @@ use blockyard_figure::{
 };
 use leptos::prelude::*;
 
-use super::{AllocationsFigure, TOO_SMALL, cells};
+use super::{TOO_SMALL, cells};
 use crate::session::Session;
-use crate::view::export;
-
-impl AllocationsFigure {
-    /// Saves the figure as SVG, or else as PNG.
-    pub(super) fn save(self, is_svg: bool) {
-        let session = self.session;
-        let groups = self.groups.get_untracked();
-        let Some(scene) = untrack(|| whole_scene(session, &groups, Size::new(1200.0, 560.0))) else { return };
-        let kind = session.figures().kind.get_untracked();
-        let name = match kind {
-            GridKind::Address => "addresses over time",
-            GridKind::Stacked => "allocations over time",
-        };
-        let words = is_svg.then(|| untrack(|| self.shown_text()));
-        export::figure(session, &scene, name, words.as_deref());
-    }
-}
 
 /// The part of the figure that is shown now, with its legend, as marks; `None` until the allocations are
 /// collected. Reads signals.
@@ -36,14 +19,12 @@ pub(super) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Opti
     let kind = session.figures().kind.get();
     let view = GridView { steps, low, high };
     let (width, height) = (cells(plot.width_px), cells(plot.height_px));
-    let filtered = session.figures().filtered.get();
     let grid = Grid::new(&columns.allocations, kind, view, width, height)
         .by_groups(groups)
         .drawn(&columns.allocations, &columns.map);
     let mut scene = grid_scene(kind, grid.view(), &columns.map, size);
-    let is_shown = |index: usize| filtered >> index.min(15) & 1 == 0;
-    scene.marks.extend(grid.rects(groups, is_shown, plot).marks);
-    scene.marks.extend(grid.names(groups, is_shown, plot, &Scene::new(0.0, 0.0)).marks);
+    scene.marks.extend(grid.rects(groups, plot).marks);
+    scene.marks.extend(grid.names(groups, plot, &Scene::new(0.0, 0.0)).marks);
     add_legend(&mut scene, groups);
     if kind == GridKind::Address {
         add_entry(&mut scene, Fill::of(BreakdownClass::Cached), BreakdownClass::Cached.name());

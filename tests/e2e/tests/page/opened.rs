@@ -1,0 +1,129 @@
+//! The page with a file open: how much of it can be clicked, and where the result of a click is.
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
+use serde_json::json;
+
+use crate::{fixture, id, scroll_and_click, snapshot};
+
+const LAPTOP: Window = Window { width: 1366, height: 768 };
+const PHONE: Window = Window { width: 390, height: 844 };
+
+/// The most that a reader has to choose from.
+const MOST_CONTROLS: usize = 35;
+
+/// Opens a file and waits for its verdict.
+fn open(page: &Page, file: &std::path::Path) -> Result<()> {
+    page.upload(&id("file"), file)?;
+    page.wait_for(&id("verdict-headline"))?;
+    page.wait_for(&id("headline"))?;
+    page.wait_gone(&id("lab-work"))
+}
+
+/// Gives the page the size of the window: a window is at least 500 pixels wide, a phone is not.
+fn resize(page: &Page, window: Window) -> Result<()> {
+    let size =
+        json!({ "width": window.width, "height": window.height, "deviceScaleFactor": 1, "mobile": false });
+    page.devtools("Emulation.setDeviceMetricsOverride", &size).map(drop)
+}
+
+/// The names of all controls that are displayed, whether or not they are scrolled out of sight. The link that
+/// skips the head of the page is above the page until it has the focus.
+fn controls(page: &Page) -> Result<Vec<String>> {
+    let script = "
+        const kinds = 'a[href], button, input, select, textarea, summary, [role=slider], [role=separator]';
+        return [...document.querySelectorAll(kinds)]
+            .filter((element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true }))
+            .filter((element) => element.getBoundingClientRect().bottom + scrollY > 0)
+            .map((element) => element.dataset.testid ?? element.textContent.trim());";
+    Ok(serde_json::from_value(page.execute(script, &[])?)?)
+}
+
+#[test]
+fn an_opened_file_has_few_controls() -> Result<()> {
+    for (what, file) in [
+        ("a snapshot that failed", snapshot("oom/loss_history_100")),
+        ("a snapshot without room", snapshot("snapshots/checkerboard_default_100")),
+        ("a snapshot that fits", snapshot("snapshots/resnet50_amp")),
+        ("a recording", fixture("programs/gnn_random")),
+    ] {
+        drive_at("/#workbench", LAPTOP, GpuChoice::None, |page| {
+            resize(page, LAPTOP)?;
+            open(page, &file)?;
+            let found = controls(page)?;
+            println!("{what}: {} controls: {}", found.len(), found.join(", "));
+            ensure!(found.len() <= MOST_CONTROLS, "{what}: {} controls: {found:?}", found.len());
+            page.check_accessible()
+        })?;
+    }
+    Ok(())
+}
+
+/// On a phone the button that opens a file may be far below the answer.
+#[test]
+fn a_phone_opens_a_file_at_the_top() -> Result<()> {
+    drive_at("/#workbench", PHONE, GpuChoice::None, |page| {
+        resize(page, PHONE)?;
+        page.wait_for(&id("map"))?;
+        page.execute("scrollTo(0, 100000)", &[])?;
+        page.wait_until("scrollY > 500")?;
+        open(page, &snapshot("oom/loss_history_100"))?;
+        page.wait_until("scrollY === 0")?;
+        let foot = page.rect(&id("verdict-headline"))?;
+        ensure!(foot.y + foot.height < f64::from(PHONE.height), "the verdict is at {foot:?}");
+        Ok(())
+    })
+}
+
+/// Waits until the middle of the element is seen, and not scrolled away or covered.
+fn wait_seen(page: &Page, css: &str) -> Result<()> {
+    page.wait_for(css)?;
+    page.wait_until(&format!(
+        "(element => {{
+            const box = element.getBoundingClientRect();
+            const y = Math.min(box.top + box.height / 2, box.top + 100);
+            const seen = document.elementFromPoint(box.left + box.width / 2, y);
+            return seen !== null && element.contains(seen);
+        }})(document.querySelector({}))",
+        json!(css)
+    ))
+    .map(drop)
+}
+
+#[test]
+fn the_result_of_a_click_is_in_sight() -> Result<()> {
+    for (window, second_block_px) in [(LAPTOP, 260.0), (PHONE, 144.0)] {
+        drive_at("/#workbench", window, GpuChoice::None, |page| {
+            resize(page, window)?;
+            open(page, &snapshot("snapshots/checkerboard_default_100"))?;
+            // A fix: the run with it is drawn.
+            for fix in ["try-change-0", "try-change-1"] {
+                scroll_and_click(page, fix)?;
+                wait_seen(page, &format!(".run-verdict {}", id("lab-timelines")))?;
+                let drawn = page.rect(&format!(".run-verdict {}", id("lab-timelines")))?;
+                ensure!(drawn.height >= 200.0, "{drawn:?}");
+            }
+            // A line of a table: its own code is named, and the frames of libraries are folded.
+            scroll_and_click(page, "verdict-holder")?;
+            wait_seen(page, &id("picked"))?;
+            page.click(&id("unpick"))?;
+            page.wait_gone(&id("picked"))?;
+            scroll_and_click(page, "tab-holders")?;
+            page.wait_for(".holder-table .holder")?;
+            let script =
+                "document.querySelector('.holder-table .holder').scrollIntoView({ block: 'center' })";
+            page.execute(script, &[])?;
+            page.click(".holder-table .holder")?;
+            wait_seen(page, &format!("{} .own-lines", id("picked")))?;
+            page.wait_text(&format!("{} .own-lines", id("picked")), "train.py:12")?;
+            ensure!(page.count(&format!("{} details[open]", id("picked")))? == 0, "libraries are unfolded");
+            page.click(&id("unpick"))?;
+            // A block: the second one of the first row is allocated.
+            let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
+            page.execute(script, &[json!(id("map"))])?;
+            page.click_at(&id("map"), second_block_px, 37.0)?;
+            wait_seen(page, &format!("{} .own-lines", id("block")))
+        })?;
+    }
+    Ok(())
+}
