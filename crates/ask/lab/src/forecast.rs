@@ -3,6 +3,7 @@
 mod periodic;
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, NullSink, OnDone, SegmentSnapshot, Snapshot, frame_text, grouped, own_line};
 use blockyard_replay::StepResult;
@@ -80,6 +81,22 @@ impl<'a> Forecaster<'a> {
         Ok(Some(forecaster).filter(|_| agrees))
     }
 
+    /// The line whose requests grow most from iteration to iteration, and by how many bytes together; `None` if
+    /// none grow.
+    pub(crate) fn growing_requests(&self) -> Option<(String, Bytes)> {
+        let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+        for (request, growth) in self.periodic.growing().filter(|(_, growth)| *growth > 0) {
+            let stack = self.periodic.source(request).map(|source| self.run.stack(source));
+            // Gradients, whose threads have no line of Python, grow with what they are the gradients of.
+            let Some(line) = stack.as_deref().and_then(own_line).map(frame_text) else { continue };
+            let sum = lines.entry(line).or_default();
+            *sum = sum.saturating_add(growth);
+        }
+        let period = self.periodic.period as u64;
+        let (line, growth) = lines.into_iter().max_by_key(|(_, growth)| *growth)?;
+        Some((line, Bytes::new(growth.checked_div(period)?)))
+    }
+
     /// What happens under these conditions; `None` where the iterations cannot be replayed under them.
     ///
     /// # Errors
@@ -149,9 +166,10 @@ impl<'a> Forecaster<'a> {
 
     /// The bytes that a request of a longer run asks for.
     fn size(&self, request: usize) -> Option<Bytes> {
-        match self.run.requests().get(request) {
-            Some(Request::Allocate { size, .. }) if request < self.periodic.ends(0).next()? => Some(*size),
-            _ => self.periodic.size(request),
+        match self.run.requests().get(self.periodic.source(request)?) {
+            _ if request >= self.periodic.ends(0).next()? => self.periodic.size(request),
+            Some(Request::Allocate { size, .. }) => Some(*size),
+            _ => None,
         }
     }
 

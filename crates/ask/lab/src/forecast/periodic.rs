@@ -52,6 +52,8 @@ pub(super) struct Periodic {
     /// The requests until the end of the last whole iteration, each allocation with a tensor of its own: the
     /// number of its request.
     whole: Vec<Request>,
+    /// The requests of the run that are those of `whole`.
+    sources: Vec<usize>,
     /// The last group.
     steps: Vec<Repeated>,
     /// Where the iterations of a group end, in requests of the group.
@@ -66,7 +68,21 @@ impl Periodic {
     pub(super) fn of(run: &Run, ends: &[usize]) -> Option<Self> {
         let (_, ends) = ends.split_last()?;
         let total = *ends.last()?;
-        let (whole, steps) = steps(run, total);
+        // An allocator that found the device full released its cache where it was full, and not in every
+        // iteration: a replay forward does that by itself.
+        let is_release = |index: &usize| matches!(run.requests().get(*index), Some(Request::EmptyCache));
+        let all: Vec<usize> = (0..total).collect();
+        Self::of_requests(run, all.clone(), ends).or_else(|| {
+            let kept: Vec<usize> = all.into_iter().filter(|index| !is_release(index)).collect();
+            let ends: Vec<usize> = ends.iter().map(|end| kept.partition_point(|index| index < end)).collect();
+            Self::of_requests(run, kept, &ends)
+        })
+    }
+
+    /// The iterations of some of a run's requests, which are at these places and end at these places of the list.
+    fn of_requests(run: &Run, sources: Vec<usize>, ends: &[usize]) -> Option<Self> {
+        let total = *ends.last()?;
+        let (whole, steps) = steps(run, &sources);
         (1..=MAX_PERIOD).find_map(|period| {
             // Where the last groups end and begin, the last end first. The first iteration is in no group.
             let places = ends.iter().rev().step_by(period).take(4).copied().collect::<Vec<usize>>();
@@ -83,6 +99,7 @@ impl Periodic {
                 group: last.len(),
                 has_equal_sizes: last.iter().all(|repeated| repeated.growth == 0),
                 whole: whole.clone(),
+                sources: sources.clone(),
                 steps: last,
                 group_ends,
                 whole_ends: ends.to_vec(),
@@ -135,10 +152,18 @@ impl Periodic {
 
     /// The request of the run that a request of a longer one repeats.
     pub(super) fn source(&self, request: usize) -> Option<usize> {
-        match self.place(request) {
-            None => Some(request),
-            Some((_, place)) => self.whole.len().checked_sub(self.group)?.checked_add(place),
-        }
+        let place = match self.place(request) {
+            None => request,
+            Some((_, place)) => self.whole.len().checked_sub(self.group)?.checked_add(place)?,
+        };
+        self.sources.get(place).copied()
+    }
+
+    /// The requests of the last group that grow from group to group, and by how many bytes.
+    pub(super) fn growing(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let begin = self.whole.len().saturating_sub(self.group);
+        let requests = self.steps.iter().zip(begin..);
+        requests.filter_map(|(repeated, request)| Some((request, u64::try_from(repeated.growth).ok()?)))
     }
 
     /// The bytes that a request asks for that comes after the whole iterations.
@@ -167,13 +192,14 @@ fn tensor_of(request: usize) -> Option<TensorId> {
 }
 
 /// The requests, each allocation with a tensor of its own, and their steps with the bytes of allocations.
-fn steps(run: &Run, total: usize) -> (Vec<Request>, Vec<(Step, u64)>) {
+fn steps(run: &Run, sources: &[usize]) -> (Vec<Request>, Vec<(Step, u64)>) {
     let mut asked: HashMap<TensorId, usize> = HashMap::new();
-    let steps = run.requests().iter().enumerate().take(total).map(|(index, request)| match *request {
+    let requests = sources.iter().filter_map(|source| Some((*source, *run.requests().get(*source)?)));
+    let steps = requests.enumerate().map(|(index, (source, request))| match request {
         Request::Allocate { tensor, size, stream } => {
             asked.insert(tensor, index);
             let own = Request::Allocate { tensor: tensor_of(index).unwrap_or(tensor), size, stream };
-            (own, (Step::Allocate { stack: run.stack_number(index), stream }, size.get()))
+            (own, (Step::Allocate { stack: run.stack_number(source), stream }, size.get()))
         }
         Request::Free { tensor } => {
             let place = asked.remove(&tensor).unwrap_or(index);

@@ -5,6 +5,7 @@ use blockyard_replay::{OnProgress, Progress};
 
 use super::growth::{
     LineGrowth, by_line, forecast_finding, growth_findings, growth_headline, is_much_growth, iterations_left,
+    larger_requests_finding, larger_requests_headline,
 };
 use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
 use super::moments::Moments;
@@ -36,7 +37,9 @@ pub(super) fn verdict_of_fit(
     let moments = Moments::of(run);
     let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    let forecaster = lines.first().and_then(|_| Forecaster::of(limited.run(), &grows));
+    let forecaster = Forecaster::of(limited.run(), &grows);
+    let larger = forecaster.as_ref().and_then(Forecaster::growing_requests).filter(|_| lines.is_empty());
+    let forecaster = forecaster.filter(|_| larger.is_some() || !lines.is_empty());
     let forecast = match &forecaster {
         Some(forecaster) => forecaster.forecast(conditions, &mut on_done)?,
         None => None,
@@ -49,10 +52,21 @@ pub(super) fn verdict_of_fit(
             None => is_much_growth(&lines, outcome.peak_allocated),
         };
     let growing = lines.first().filter(|_| is_growing);
-    let forecast = forecast.filter(|_| growing.is_some() && is_device_known(run, conditions, &own));
+    let larger = larger.filter(|_| matches!(forecast, Some(Forecast::Fails { .. })));
+    let grows_at_all = growing.is_some() || larger.is_some();
+    let forecast = forecast.filter(|_| grows_at_all && is_device_known(run, conditions, &own));
     let forecaster = forecaster.as_ref();
-    let fit =
-        FittingRun { run, conditions, own: &own, outcome, lines: &lines, growing, forecaster, forecast };
+    let fit = FittingRun {
+        run,
+        conditions,
+        own: &own,
+        outcome,
+        lines: &lines,
+        growing,
+        larger,
+        forecaster,
+        forecast,
+    };
     let mut findings = fit.findings(&grows, &moments);
     findings.extend(pair_finding(run, conditions)?);
     let setting = fit.add_comparisons(&mut findings, on_progress)?;
@@ -65,7 +79,7 @@ pub(super) fn verdict_of_fit(
     if let Some(first) = findings.first_mut().filter(|finding| finding.about == FindingTopic::Happened) {
         first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
     }
-    let kind = if growing.is_some() { VerdictKind::Grows } else { VerdictKind::Fits };
+    let kind = if grows_at_all { VerdictKind::Grows } else { VerdictKind::Fits };
     let (headline, forecast) = (fit.headline(), fit.forecast);
     Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment, forecast, gap: None })
 }
@@ -103,6 +117,9 @@ struct FittingRun<'a> {
     lines: &'a [LineGrowth],
     /// The first of `lines`, if the growth is so large that the verdict is about it.
     growing: Option<&'a LineGrowth>,
+    /// The line whose requests grow most, and by how many bytes in each iteration, in a run in which no line
+    /// holds more and more.
+    larger: Option<(String, Bytes)>,
     /// The iterations of a growing run, if they can be replayed forward.
     forecaster: Option<&'a Forecaster<'a>>,
     /// What becomes of a growing run under its conditions.
@@ -120,6 +137,9 @@ impl FittingRun<'_> {
     fn headline(&self) -> String {
         let allocated = self.outcome.peak_allocated;
         let reserved = self.own_reserved().unwrap_or(self.outcome.peak_reserved);
+        if let Some((line, growth)) = &self.larger {
+            return larger_requests_headline(line, *growth, allocated, self.forecast.as_ref());
+        }
         match self.growing {
             Some(line) => growth_headline(line, allocated, self.forecast.as_ref()),
             None if is_device_known(self.run, self.conditions, self.own) => {
@@ -150,6 +170,11 @@ impl FittingRun<'_> {
             findings.push(Finding::about(FindingTopic::Happened, text, None));
         }
         findings.extend(growth_findings(moments, lines, grows, &[]));
+        if let Some((line, growth)) = &self.larger {
+            findings.push(larger_requests_finding(line, *growth));
+            let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.low);
+            findings.extend(self.forecast.as_ref().and_then(|forecast| forecast_finding(forecast, most)));
+        }
         if self.growing.is_some() {
             let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.low);
             let known = self.forecast.as_ref().and_then(|forecast| forecast_finding(forecast, most));
@@ -201,7 +226,7 @@ impl FittingRun<'_> {
             findings.extend(finding);
         }
         let best = best.and_then(|best| rows.get(best));
-        let continues = self.growing.is_some() || run.recorded_oom().is_some();
+        let continues = self.growing.is_some() || self.larger.is_some() || run.recorded_oom().is_some();
         findings.extend(gpus_that_hold(run, conditions, outcome, best, continues, on_progress)?);
         Ok(best.map(|best| best.conditions.conf.clone()))
     }

@@ -212,6 +212,28 @@ pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes, forecast: Opt
     format!("it fits so far, and grows at {}: {}; {end}", line.text(), line.kept())
 }
 
+/// The headline of a run in which no line holds more and more, and whose iterations ask for more and more.
+pub(super) fn larger_requests_headline(
+    line: &str,
+    growth: Bytes,
+    allocated: Bytes,
+    forecast: Option<&Forecast>,
+) -> String {
+    let end = match forecast.and_then(failing_iteration) {
+        Some(iteration) => format!("{iteration} runs out of memory"),
+        None => format!("at most {allocated} are allocated"),
+    };
+    format!("it fits so far, and each iteration asks for more: {growth} more at `{line}`; {end}")
+}
+
+/// The sentence about requests that grow from iteration to iteration.
+pub(super) fn larger_requests_finding(line: &str, growth: Bytes) -> Finding {
+    let text = format!(
+        "the iterations are equal, but each asks for more than the one before: `{line}` for {growth} more, the most of all lines"
+    );
+    Finding::about(FindingTopic::Grows, text, None)
+}
+
 /// The sentence about the iteration that will fail if the iterations go on; `None` if none is known to fail.
 pub(super) fn forecast_finding(forecast: &Forecast, limit: Bytes) -> Option<Finding> {
     let Forecast::Fails { size, line, .. } = forecast else { return None };
