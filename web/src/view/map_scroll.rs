@@ -26,8 +26,7 @@ impl MapActions {
         let before = self.drawn_rows.get_value();
         let is_other_run = before.as_ref().is_some_and(|before| before.run != run && view.scroll_px < 0.5);
         let is_still = |before: &DrawnRows| (before.scroll_px - view.scroll_px).abs() < 0.5;
-        let anchor =
-            before.filter(is_still);
+        let anchor = before.filter(is_still);
         let found = session.with_state(|_, state| {
             let scroll_px = match &anchor {
                 Some(before) => before.anchor.scroll_px(state, changes, view, size),
