@@ -82,11 +82,12 @@ fn of_workload(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The request of the step under the cursor. Reads signals.
+/// The request of the step under the cursor, and whether it failed. Reads signals.
 fn what_happens(session: Session) -> String {
     let run = session.run.get();
     let step = session.player.with(|player| player.current_step(&run.recording));
-    step.map(|step| step_text(&run, step).title).unwrap_or_default()
+    let title = step.map(|step| step_text(&run, step).title).unwrap_or_default();
+    if session.lab().fails_now() { format!("{title}: out of memory") } else { title }
 }
 
 /// How often the allocator has called the device so far. Caching saves the difference to the number of

@@ -179,12 +179,13 @@ fn advice_and_lines_to_copy_are_whole_in_their_panel() -> Result<()> {
             )?;
             let script = "
                 const panel = document.querySelector(arguments[0]).closest('.lab');
-                const right = panel.getBoundingClientRect().right + 1;
+                // In one column the panel has no box of its own.
+                const right = (panel.getBoundingClientRect().right || innerWidth) + 1;
                 const cut = (element) => element.matches('textarea, button')
                     && (element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 2);
                 return [...panel.querySelectorAll('*')]
                     .filter((element) => element.checkVisibility() && (element.getBoundingClientRect().right > right || cut(element)))
-                    .map((element) => `${element.tagName}.${element.className} ${(element.value ?? element.textContent).slice(0, 60)}`);";
+                    .map((element) => `${element.tagName}.${element.className} ${(element.value || element.textContent).slice(0, 60)}`);";
             let found: Vec<String> =
                 serde_json::from_value(page.execute(script, &[json!(id("verdict-line"))])?)?;
             ensure!(found.is_empty(), "{width}: {found:?}");

@@ -229,6 +229,7 @@ fn the_verdict_is_made_anew_for_a_limit_that_is_given_and_names_the_setting_of_t
         page.wait_text(&id("verdict-headline"), "With at most 2 GiB reserved: out of memory")?;
         page.upload(&id("file"), &snapshot("snapshots/checkerboard_default_100"))?;
         page.wait_text(&id("verdict-headline"), "Out of memory")?;
+        unfold(page, "what-if")?;
         page.wait_until("document.querySelector('[data-testid=lab-limit]').value === ''")?;
         page.wait_gone(&id("lab-given"))?;
         agree(page)
@@ -266,11 +267,12 @@ fn a_recording_that_runs_out_of_memory_says_why_by_itself() -> Result<()> {
 }
 
 #[test]
-fn a_setting_of_the_verdict_shows_its_answer_and_sizes_are_typed_as_the_page_prints_them() -> Result<()> {
+fn a_setting_shows_its_answer_and_sizes_are_typed_as_the_page_prints_them() -> Result<()> {
     drive(|page| {
         page.upload(&id("file"), &snapshot("snapshots/checkerboard_default_100"))?;
-        page.wait_for(&id("verdict-setting"))?;
-        page.click(&id("verdict-setting"))?;
+        page.wait_for(&id("verdict-headline"))?;
+        unfold(page, "what-if")?;
+        page.click(&id("try-expandable_segments:True"))?;
         page.wait_for(&id("lab-deltas"))?;
         page.wait_until(
             "(box => box.top >= 0 && box.bottom < innerHeight)(document.querySelector('[data-testid=lab-deltas]').getBoundingClientRect())",

@@ -2,8 +2,8 @@
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind, SearchResult, Verdict,
-    VerdictKind, VerdictMoment,
+    Change, ChangeKind, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind,
+    SearchResult, Verdict, VerdictKind, VerdictMoment,
 };
 use blockyard_record::{Bytes, counted, grouped};
 use blockyard_rules::conf_text;
@@ -23,8 +23,6 @@ use crate::view::ranks::verdict_is_about;
 
 /// At most this many lines that hold memory are listed.
 const MAX_LINES: usize = 5;
-/// At most this many changes of which a replay proved that they help have a button.
-const MAX_FIXES: usize = 3;
 
 /// The verdict about the run that is shown, or the button that asks for it.
 pub(super) fn verdict(session: Session) -> AnyView {
@@ -118,16 +116,31 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
     .into_any()
 }
 
-/// A button for each of the best changes that a replay proved, and the run before and after the one that was
-/// tried last; empty for a run without a failure.
+/// A button for the best change of each kind that a replay proved, and the run before and after the one that
+/// was tried last; empty for a run without a failure.
 fn fixes(session: Session, found: &Verdict) -> AnyView {
     let Some(autopsy) = &found.autopsy else { return ().into_any() };
-    let best = autopsy.changes.get(..MAX_FIXES).unwrap_or(&autopsy.changes);
     view! {
-        {change_buttons(session, best)}
+        {change_buttons(session, &best_of_kinds(&autopsy.changes))}
         {trial(session)}
     }
     .into_any()
+}
+
+/// The first change of a setting, of the program, and of the memory, in the order of `changes`.
+fn best_of_kinds(changes: &[Change]) -> Vec<Change> {
+    let kind = |change: &Change| match change.kind {
+        ChangeKind::Setting(_) => 0,
+        ChangeKind::Limit(_) => 1,
+        _ => 2,
+    };
+    let mut best: Vec<Change> = Vec::new();
+    for change in changes {
+        if best.iter().all(|known| kind(known) != kind(change)) {
+            best.push(change.clone());
+        }
+    }
+    best
 }
 
 /// The result of the last question of "What if", since the headline is about the run's own settings.
