@@ -92,7 +92,8 @@ impl<'a> Forecaster<'a> {
             let sum = lines.entry(line).or_default();
             *sum = sum.saturating_add(growth);
         }
-        let period = self.periodic.period as u64;
+        // Each of the iterations of a group grows by the steps of all of them.
+        let period = (self.periodic.period as u64).saturating_mul(self.periodic.period as u64);
         let (line, growth) = lines.into_iter().max_by_key(|(_, growth)| *growth)?;
         Some((line, Bytes::new(growth.checked_div(period)?)))
     }

@@ -72,17 +72,17 @@ impl Periodic {
         // iteration: a replay forward does that by itself.
         let is_release = |index: &usize| matches!(run.requests().get(*index), Some(Request::EmptyCache));
         let all: Vec<usize> = (0..total).collect();
-        Self::of_requests(run, all.clone(), ends).or_else(|| {
+        Self::of_requests(run, &all, ends).or_else(|| {
             let kept: Vec<usize> = all.into_iter().filter(|index| !is_release(index)).collect();
             let ends: Vec<usize> = ends.iter().map(|end| kept.partition_point(|index| index < end)).collect();
-            Self::of_requests(run, kept, &ends)
+            Self::of_requests(run, &kept, &ends)
         })
     }
 
     /// The iterations of some of a run's requests, which are at these places and end at these places of the list.
-    fn of_requests(run: &Run, sources: Vec<usize>, ends: &[usize]) -> Option<Self> {
+    fn of_requests(run: &Run, sources: &[usize], ends: &[usize]) -> Option<Self> {
         let total = *ends.last()?;
-        let (whole, steps) = steps(run, &sources);
+        let (whole, steps) = steps(run, sources);
         (1..=MAX_PERIOD).find_map(|period| {
             // Where the last groups end and begin, the last end first. The first iteration is in no group.
             let places = ends.iter().rev().step_by(period).take(4).copied().collect::<Vec<usize>>();
@@ -99,7 +99,7 @@ impl Periodic {
                 group: last.len(),
                 has_equal_sizes: last.iter().all(|repeated| repeated.growth == 0),
                 whole: whole.clone(),
-                sources: sources.clone(),
+                sources: sources.to_vec(),
                 steps: last,
                 group_ends,
                 whole_ends: ends.to_vec(),

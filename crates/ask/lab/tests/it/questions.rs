@@ -42,7 +42,7 @@ fn every_question_and_its_answer_travel_as_bytes() {
 }
 
 const LEAK: &str = "capacity 96 MiB
-repeat 12 as i { x[i] = alloc 10 MiB; t = alloc 2 MiB; free t }";
+repeat 12 as i { step \"iteration {i}\"; x[i] = alloc 10 MiB; t = alloc 2 MiB; free t }";
 
 #[test]
 fn the_forecasts_of_a_verdict_travel_as_bytes() {
