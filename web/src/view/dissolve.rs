@@ -141,6 +141,6 @@ impl Dissolve {
 
 /// Whether both views show the same rows in the same way.
 fn is_same_view(one: &MapView, other: &MapView) -> bool {
-    let of = |view: &MapView| (view.zoom, view.scale, view.rows);
+    let of = |view: &MapView| (view.zoom, view.rows);
     of(one) == of(other) && (one.scroll_px - other.scroll_px).abs() < 0.5
 }

@@ -114,8 +114,8 @@ pub use holders::{
     flame_scene, frame_text, group_key, group_text, holder_text, holder_texts, holders, rows_in, stack_lines,
 };
 pub use map::{
-    Direction, MapAnchor, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block, pan_segment,
-    scroll_to, segment_map, segment_map_height, zoom_segment,
+    Direction, MapAnchor, MapOverview, MapView, RowHeight, SegmentZoom, next_block, pan_segment, scroll_to,
+    segment_map, segment_map_height, zoom_segment,
 };
 pub use markup::escaped;
 pub use moments::steps_at_allocation;

@@ -17,4 +17,4 @@ pub use draw::segment_map;
 pub use keyboard::next_block;
 pub use overview::MapOverview;
 pub use rows::{MapAnchor, scroll_to, segment_map_height};
-pub use view::{Direction, MapScale, MapView, RowHeight, SegmentZoom, pan_segment, zoom_segment};
+pub use view::{Direction, MapView, RowHeight, SegmentZoom, pan_segment, zoom_segment};

@@ -3,7 +3,7 @@
 use blockyard_record::{Bytes, MemoryState, Recording, SegmentInfo, grouped};
 
 use crate::changes::{Changes, ReleasedSegment};
-use crate::conversions::{ByteUnit, bytes_f64, floor_count, px, share};
+use crate::conversions::{bytes_f64, floor_count, px, share};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
@@ -13,7 +13,7 @@ use crate::map::emphasis::{draw_changes, draw_new_segment, draw_picked, draw_rin
 use crate::map::gutter::{TEXT_PX, draw_pool_heading, draw_row_head};
 use crate::map::pieces::BarScale;
 use crate::map::rows::{OVERVIEW_PX, Row, Rows, bars_px};
-use crate::map::view::{MapScale, MapView};
+use crate::map::view::MapView;
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Scene, Target, TargetId, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};
@@ -87,16 +87,11 @@ struct Map<'a> {
 }
 
 impl Map<'_> {
-    /// Where a bar of `size` bytes ends.
+    /// Where a bar of `size` bytes ends. Twice the width is four times the bytes, so that small segments beside
+    /// huge segments can be read, and still are shorter.
     fn bar_right_px(&self, size: Bytes) -> f32 {
         let width = self.bars.1 - self.bars.0;
-        let share = share(size, self.largest);
-        let part = match self.view.scale {
-            MapScale::Each => return self.bars.1,
-            MapScale::Root => share.sqrt(),
-            MapScale::Common => share,
-        };
-        self.bars.0 + (px(part) * width).round().max(2.0)
+        self.bars.0 + (px(share(size, self.largest).sqrt()) * width).round().max(2.0)
     }
 
     fn draw_segment(
@@ -116,9 +111,6 @@ impl Map<'_> {
         let scale = BarScale { base: info.addr, window, left_px: self.bars.0, right_px, bar_px };
         let bar_top = top_px + 3.0;
         let hidden = draw_blocks(scene, self.names, info.id, &segment.blocks, &scale, bar_top);
-        if self.view.scale == MapScale::Each && info.size < self.largest && !is_zoomed {
-            self.draw_length(scene, info.size, bar_top + bar_px);
-        }
         if self.changed.new_segments.contains(&info.id) {
             draw_new_segment(scene, &scale, bar_top);
         }
@@ -145,12 +137,6 @@ impl Map<'_> {
             self.draw_overview(scene, info, window, top_px + row_px);
         }
         hidden
-    }
-
-    /// A line below a bar that fills its row, as long as the segment is beside the largest one.
-    fn draw_length(&self, scene: &mut Scene, size: Bytes, foot_px: f32) {
-        let width = (px(share(size, self.largest)) * (self.bars.1 - self.bars.0)).max(2.0);
-        scene.add_rect(Rect::new(self.bars.0, foot_px + 1.0, width, 2.0), Fill::solid(Role::TextMuted), None);
     }
 
     /// The whole of a zoomed segment as a strip, with a frame around the part that is shown.
@@ -199,52 +185,13 @@ impl Map<'_> {
         let note = first_fitting(&notes, TEXT_PX, Weight::Normal, room).unwrap_or_default();
         scene.add_text(Point::new(self.bars.1, 15.0), note, style.anchored(Anchor::End));
         let left = room - text_width_px(note, TEXT_PX, Weight::Normal) - 16.0;
-        let captions = match self.view.scale {
-            MapScale::Root => [
-                "blocks by address; a segment twice as wide has 4 times the bytes",
-                "twice as wide: 4 times the bytes",
-                "width: root of the size",
-            ],
-            MapScale::Each => [
-                "blocks by address, each segment fills its row; a line below is its length beside the largest",
-                "blocks by address, each segment fills its row",
-                "blocks by address",
-            ],
-            MapScale::Common => ["blocks by address, all segments to one scale", "one scale", "one scale"],
-        };
+        let captions = [
+            "blocks by address; a segment twice as wide has 4 times the bytes",
+            "twice as wide: 4 times the bytes",
+            "width: root of the size",
+        ];
         if let Some(caption) = first_fitting(&captions, TEXT_PX, Weight::Normal, left) {
             scene.add_text(Point::new(self.bars.0, 15.0), caption, style);
-        }
-        if self.view.scale == MapScale::Common {
-            self.draw_scale(scene, height);
-        }
-    }
-
-    /// Offsets from a segment's start, where all segments share a scale.
-    fn draw_scale(&self, scene: &mut Scene, height_px: f32) {
-        let room = self.bars.1 - self.bars.0;
-        let most = u64::try_from(floor_count(f64::from(room / 64.0))).unwrap_or(1).clamp(1, 8);
-        let distance = crate::timeline::tick_step(self.largest, most);
-        let unit = ByteUnit::of_ticks(distance, self.largest);
-        let mut offset = Bytes::ZERO;
-        while offset <= self.largest {
-            let x = self.bars.0 + (px(share(offset, self.largest)) * room).round();
-            let x_line = (x + 0.5).min(self.bars.1 - 0.5);
-            scene.add_hairline(
-                Point::new(x_line, height_px - 6.0),
-                Point::new(x_line, height_px - 1.0),
-                Role::TextMuted,
-            );
-            let text = format!("{} {}", unit.tick(offset, distance), unit.name());
-            let anchor = if offset.is_zero() { Anchor::Start } else { Anchor::Middle };
-            if x + text_width_px(&text, TEXT_PX, Weight::Normal) / 2.0 <= self.bars.1 {
-                let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(anchor);
-                scene.add_text(Point::new(x, height_px - 9.0), text, style);
-            }
-            match offset.checked_add(distance) {
-                Some(next) if !self.largest.is_zero() => offset = next,
-                _ => break,
-            }
         }
     }
 }

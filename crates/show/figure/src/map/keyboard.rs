@@ -5,7 +5,7 @@ use blockyard_record::{BlockId, BlockSnapshot, MemoryState, SegmentInfo, Segment
 use crate::changes::Changes;
 use crate::conversions::bytes_f64;
 use crate::map::rows::{Row, Rows};
-use crate::map::view::{Direction, MapScale, MapView};
+use crate::map::view::{Direction, MapView};
 
 /// The block to which a key goes from a block, in the order of the rows.
 ///
@@ -19,7 +19,7 @@ pub fn next_block(
     from: Option<BlockId>,
     direction: Direction,
 ) -> Option<BlockId> {
-    let navigation = BlockNavigation { state, rows: segments(state, view), scale: view.scale };
+    let navigation = BlockNavigation { state, rows: segments(state, view) };
     let place = from.and_then(|block| navigation.place(block));
     let Some((row, index)) = place else {
         return match direction {
@@ -63,7 +63,6 @@ fn last_of(segment: &SegmentSnapshot) -> Option<BlockId> {
 struct BlockNavigation<'a> {
     state: &'a MemoryState,
     rows: Vec<SegmentInfo>,
-    scale: MapScale,
 }
 
 impl BlockNavigation<'_> {
@@ -87,16 +86,12 @@ impl BlockNavigation<'_> {
         Some((row, index))
     }
 
-    /// The block of another row that lies over or under the middle of a block, as the scale draws them.
+    /// The block of another row that lies over or under the middle of a block, as the map draws them.
     fn nearest(&self, segment: &SegmentSnapshot, index: usize, row: usize) -> Option<BlockId> {
         let other = self.blocks(row)?;
         let block = segment.blocks.get(index)?;
         let middle = bytes_f64(block.addr.offset_from(segment.addr)) + bytes_f64(block.size) / 2.0;
-        let middle = match self.scale {
-            MapScale::Common => middle,
-            MapScale::Root => middle * (bytes_f64(other.size) / bytes_f64(segment.size).max(1.0)).sqrt(),
-            MapScale::Each => middle / bytes_f64(segment.size).max(1.0) * bytes_f64(other.size),
-        };
+        let middle = middle * (bytes_f64(other.size) / bytes_f64(segment.size).max(1.0)).sqrt();
         let end =
             |block: &BlockSnapshot| bytes_f64(block.addr.offset_from(other.addr)) + bytes_f64(block.size);
         let found = other.blocks.partition_point(|block| end(block) <= middle);

@@ -4,7 +4,7 @@ use blockyard_record::{BlockId, Bytes, DeviceAddr, MemoryState, PoolId, SegmentI
 
 use crate::changes::{Changes, ReleasedSegment};
 use crate::geometry::Size;
-use crate::map::view::{MapScale, MapView};
+use crate::map::view::MapView;
 
 /// The additional height of a zoomed segment's row, for the strip that shows the whole segment.
 pub(super) const OVERVIEW_PX: f32 = 30.0;
@@ -28,6 +28,9 @@ pub(super) struct PoolHeading {
     pub(super) segments: usize,
     pub(super) reserved: Bytes,
 }
+
+/// The height of the part above the rows.
+const HEADER_PX: f32 = 24.0;
 
 /// The height of a heading.
 const HEADING_PX: f32 = 24.0;
@@ -87,7 +90,7 @@ impl Rows {
         let zoomed = view.zoom.and_then(|zoom| {
             rows.iter().position(|row| matches!(row, Row::Segment(info) if info.id == zoom.segment))
         });
-        let (header_px, row_px) = (header_px(view), view.rows.row_px());
+        let (header_px, row_px) = (HEADER_PX, view.rows.row_px());
         let mut end_px = header_px;
         let mut tops_px = vec![end_px];
         for (index, row) in rows.iter().enumerate() {
@@ -150,13 +153,6 @@ fn in_pools(mut rows: Vec<Row>) -> Vec<Row> {
         grouped.extend_from_slice(rows);
     }
     grouped
-}
-
-pub(super) fn header_px(view: &MapView) -> f32 {
-    match view.scale {
-        MapScale::Root | MapScale::Each => 24.0,
-        MapScale::Common => 38.0,
-    }
 }
 
 /// Where the row's head ends and the bars are: from the first x to before the second.

@@ -22,8 +22,6 @@ pub struct MapView {
     pub picked: Arc<Vec<AllocationId>>,
     /// The target under the pointer.
     pub hovered: Option<TargetId>,
-    /// How wide segments are.
-    pub scale: MapScale,
     /// The height of the rows.
     pub rows: RowHeight,
     /// The program's names of its memory pools, by ascending id.
@@ -39,34 +37,6 @@ pub struct SegmentZoom {
     pub from: Bytes,
     /// The byte after the last one shown.
     pub to: Bytes,
-}
-
-/// How wide segments are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MapScale {
-    /// Twice the width is four times the bytes, so that small segments beside huge segments can be read, and
-    /// still are shorter.
-    #[default]
-    Root,
-    /// Each segment fills the width.
-    Each,
-    /// The same number of bytes takes the same width everywhere.
-    Common,
-}
-
-impl MapScale {
-    /// All scales, in the order of the page.
-    pub const ALL: [Self; 3] = [Self::Root, Self::Common, Self::Each];
-
-    /// The name in a list.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Root => "twice the width: 4 times the bytes",
-            Self::Common => "all to one scale",
-            Self::Each => "each fills its row",
-        }
-    }
 }
 
 /// How high rows are.

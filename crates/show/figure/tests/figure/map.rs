@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    Changes, Direction, MapScale, MapView, Mark, Role, Scene, SegmentZoom, Size, TargetId, Theme, map_text,
-    next_block, pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
+    Changes, Direction, MapView, Mark, Role, Scene, SegmentZoom, Size, TargetId, Theme, map_text, next_block,
+    pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
 };
 use blockyard_record::{BlockId, Bytes, MemoryState, PoolId, Recording};
 use expect_test::{expect, expect_file};
@@ -182,7 +182,7 @@ fn unsound_zooms_and_sizes_are_drawn_as_the_whole() {
         }
     }
     let empty = MemoryState::new(Bytes::gib(1));
-    let view = MapView { scale: MapScale::Common, ..MapView::default() };
+    let view = MapView::default();
     assert!(segment_map(&empty, &changed, &recording, &view, SIZE).marks.len() < 50);
     assert_eq!(next_block(&empty, &view, None, Direction::Right), None);
 }
@@ -239,12 +239,7 @@ fn the_keyboard_stays_at_the_ends_and_keeps_its_place_between_rows() {
 }
 
 fn views() -> impl Strategy<Value = MapView> {
-    let scale = prop::sample::select(vec![MapScale::Each, MapScale::Common]);
-    (scale, -50.0_f32..900.0).prop_map(|(scale, scroll_px)| MapView {
-        scale,
-        scroll_px,
-        ..MapView::default()
-    })
+    (-50.0_f32..900.0).prop_map(|scroll_px| MapView { scroll_px, ..MapView::default() })
 }
 
 proptest! {

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use blockyard_figure::{
     BreakdownClass, Series, TargetId, block_age_steps, block_facts, breakdown_text, describe_step,
-    describe_target, map_table, map_text, timeline_text,
+    describe_target, map_text, timeline_text,
 };
 use blockyard_record::{Bytes, MemoryState, Recording};
 use expect_test::{Expect, expect};
@@ -293,21 +293,6 @@ proptest! {
             prop_assert_eq!(words.events.len(), range.end - range.start);
             prop_assert!(!words.sentence.contains("; ;"), "{:?}", words);
         }
-    }
-
-    #[test]
-    fn the_table_adds_up(ops in ops(80)) {
-        let recording = random(&ops).recording();
-        let state = recording.state_at(recording.event_count()).unwrap();
-        let table = map_table(&state, &recording);
-        let breakdown = state.breakdown();
-        prop_assert_eq!(table.iter().map(|row| row.size).sum::<Bytes>(), breakdown.reserved());
-        prop_assert_eq!(table.iter().map(|row| row.allocated).sum::<Bytes>(), breakdown.allocated());
-        prop_assert_eq!(table.iter().map(|row| row.cached).sum::<Bytes>(), breakdown.cached);
-        for row in &table {
-            prop_assert_eq!(row.blocks.iter().map(|block| block.size).sum::<Bytes>(), row.size);
-        }
-        prop_assert_eq!(map_text(&state, &recording).lines().count(), table.len().max(1));
     }
 }
 
