@@ -49,7 +49,7 @@ pub(super) struct Periodic {
     pub(super) group: usize,
     /// Whether no size grows from group to group.
     pub(super) has_equal_sizes: bool,
-    /// The requests until the end of the last whole iteration, each allocation with a tensor of its own: the
+    /// The requests until the end of the last whole iteration, each allocation with a separate tensor: the
     /// number of its request.
     whole: Vec<Request>,
     /// The requests of the run that are those of `whole`.
@@ -191,7 +191,7 @@ fn tensor_of(request: usize) -> Option<TensorId> {
     u32::try_from(request).ok().map(TensorId::new)
 }
 
-/// The requests, each allocation with a tensor of its own, and their steps with the bytes of allocations.
+/// The requests, each allocation with a separate tensor, and their steps with the bytes of allocations.
 fn steps(run: &Run, sources: &[usize]) -> (Vec<Request>, Vec<(Step, u64)>) {
     let mut asked: HashMap<TensorId, usize> = HashMap::new();
     let requests = sources.iter().filter_map(|source| Some((*source, *run.requests().get(*source)?)));

@@ -44,7 +44,7 @@ pub(super) fn verdict_of_fit(
         Some(forecaster) => forecaster.forecast(conditions, &mut on_done)?,
         None => None,
     };
-    // Growth that has ended before the last iterations is no growth. Growth in equal iterations is certain,
+    // Growth that has ended before the last iterations does not count. Growth in equal iterations is certain,
     // however small.
     let is_growing = grows.has_known_iterations
         && match &forecast {
