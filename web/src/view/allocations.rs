@@ -1,6 +1,11 @@
 //! The figure of all allocations over time, each from its request to its free: at their addresses, or
 //! stacked.
 
+#![expect(
+    clippy::large_types_passed_by_value,
+    reason = "handles of signals, which closures copy; each is twice as large in a build that says where it was made"
+)]
+
 mod painting;
 mod paper;
 mod picture;
