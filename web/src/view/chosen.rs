@@ -1,7 +1,7 @@
 //! What is chosen in the figures: a block, or allocations, with the lines of the program that made them.
 
 use blockyard_figure::{block_facts, bytes_of, frame_text};
-use blockyard_record::{BlockId, BlockState, Recording, StackId, counted};
+use blockyard_record::{BlockId, BlockState, Frame, Recording, StackId, counted};
 use leptos::prelude::*;
 
 use crate::browser;
@@ -123,7 +123,7 @@ fn allocations_card(session: Session) -> Option<AnyView> {
 fn stack_view(recording: &Recording, stack: StackId) -> AnyView {
     let stacks = recording.stacks();
     let (of_library, own): (Vec<_>, Vec<_>) =
-        stacks.frames(stack).map(|frame| stacks.frame(frame)).partition(|frame| frame.is_of_library());
+        stacks.frames(stack).map(|frame| stacks.frame(frame)).partition(Frame::is_of_library);
     let listed = |frames: Vec<_>| frames.into_iter().map(frame_text).collect::<Vec<_>>().join("\n");
     if own.is_empty() && of_library.is_empty() {
         return ().into_any();

@@ -108,7 +108,7 @@ fn entry(session: Session, term: Term) -> AnyView {
     .into_any()
 }
 
-/// A term of the workbench's row, which is no control.
+/// A term of the workbench's row, which takes no focus.
 fn row_entry(session: Session, term: Term) -> AnyView {
     view! {
         <li hidden=is_unknown(session, term)>
