@@ -108,7 +108,7 @@ fn entry(session: Session, term: Term) -> AnyView {
     .into_any()
 }
 
-/// A term of the workbench's row, which takes no focus.
+/// A term of the workbench's row, which nothing can be done with.
 fn row_entry(session: Session, term: Term) -> AnyView {
     view! {
         <li hidden=is_unknown(session, term)>

@@ -25,7 +25,7 @@ enum PlainForecast {
 #[derive(Serialize, Deserialize)]
 struct Plain(#[serde(with = "PlainForecast")] Forecast);
 
-#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+#[expect(clippy::ref_option, reason = "serde asks for a reference to the field")]
 pub(crate) fn serialize<S: Serializer>(forecast: &Option<Forecast>, to: S) -> Result<S::Ok, S::Error> {
     forecast.clone().map(Plain).serialize(to)
 }
