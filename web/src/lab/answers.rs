@@ -103,7 +103,7 @@ impl Answers {
 
     /// The run that questions are about: the run of the device, or the one that the worker takes.
     pub(crate) fn run(&self, device: Option<usize>) -> Option<&RunSummary> {
-        let first = || self.runs.iter().rev().max_by_key(|run| run.weight);
+        let first = || self.runs.iter().rev().max_by_key(|run| run.device_order);
         device.map_or_else(first, |device| self.runs.get(device))
     }
 }

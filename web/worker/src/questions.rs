@@ -29,7 +29,7 @@ pub enum LabTask {
     Take(RunSource),
     /// Answers a question about a run that was read.
     Ask {
-        /// The index of the run; `None` for the one with the most [weight](Run::weight).
+        /// The index of the run; `None` for the first in [`Run::device_order`].
         run: Option<usize>,
         /// The question.
         question: Question,
@@ -69,8 +69,8 @@ pub struct RunSummary {
     pub capacity: Bytes,
     /// How many requests the run has.
     pub requests: u64,
-    /// How much the run has to say beside those of other devices: [`Run::weight`].
-    pub weight: (bool, Bytes, usize),
+    /// The place of the run among those of other devices: [`Run::device_order`].
+    pub device_order: (bool, Bytes, usize),
     /// The request that went out of memory in the recorded run, counted from 1.
     pub recorded_oom: Option<u64>,
     /// The limit that the file implies.
@@ -88,7 +88,7 @@ impl RunSummary {
             conf: run.conf.clone(),
             capacity: run.capacity,
             requests: run.requests().len() as u64,
-            weight: run.weight(),
+            device_order: run.device_order(),
             limit: run.implied_limit(),
             release: run.release,
             recorded_oom: run.recorded_oom().map(|request| request as u64 + 1),
@@ -142,7 +142,7 @@ fn do_task(task: LabTask, file: Option<Blob>, make_report: MakeReport) {
         }
         LabTask::Ask { run, question } => RUNS.with_borrow(|runs| {
             // Of equal ones the first.
-            let first = || runs.iter().rev().max_by_key(|run| run.weight());
+            let first = || runs.iter().rev().max_by_key(|run| run.device_order());
             let run = run.map_or_else(first, |run| runs.get(run)).ok_or(LabError::NoTrace)?;
             let question = match question {
                 Question::Diff(source) => Question::Diff(with_content(source, content)),

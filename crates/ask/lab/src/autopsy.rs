@@ -130,7 +130,8 @@ pub(crate) fn failure_and_growth(
     Ok(Some((found, growth)))
 }
 
-/// Says of each change what becomes of the run if its iterations go on, where they explain the failure.
+/// Adds a forecast to each change, in its field and at the end of its sentence. There is none where the
+/// iterations do not lead to the failure.
 fn forecast_changes(
     run: &Run,
     conditions: &Conditions,

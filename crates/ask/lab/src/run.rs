@@ -151,10 +151,10 @@ impl Run {
         self.held_at_end
     }
 
-    /// How much the run has to say beside those of other devices: whether it ran out of memory, what it holds at
-    /// its end, and how many requests it has. Of several devices the one speaks first that has most.
+    /// The order of the devices of one snapshot, the greatest first: a device that ran out of memory, then one that
+    /// holds more bytes at its end, then one with more requests.
     #[must_use]
-    pub fn weight(&self) -> (bool, Bytes, usize) {
+    pub fn device_order(&self) -> (bool, Bytes, usize) {
         (self.recorded_oom.is_some(), self.held_at_end, self.requests().len())
     }
 

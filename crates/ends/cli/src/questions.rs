@@ -204,7 +204,7 @@ fn read_all(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
     }
     let bytes = output::read(path)?;
     let mut runs = Run::read(&name, &bytes, &mut |progress| bar.report(&progress))?;
-    runs.sort_by_key(|run| Reverse(run.weight()));
+    runs.sort_by_key(|run| Reverse(run.device_order()));
     Ok(runs)
 }
 

@@ -59,25 +59,25 @@ impl LineGrowth {
     }
 
     /// ``each of 136 iterations kept 3 tensors (4 MiB)``.
-    fn kept(&self) -> String {
+    fn kept(&self, what: &str) -> String {
         let iterations = self.rising_iterations();
         let each = |all: u64| {
             all.checked_div(iterations).filter(|each| *each > 0 && each.saturating_mul(iterations) == all)
         };
         match (each(self.allocations), each(self.bytes.get())) {
             (Some(tensors), Some(bytes)) => {
-                let (iterations, tensors) = (counted(iterations, "iteration"), counted(tensors, "tensor"));
+                let (iterations, tensors) = (counted(iterations, what), counted(tensors, "tensor"));
                 format!("each of {iterations} kept {tensors} ({})", Bytes::new(bytes))
             }
             (None, Some(bytes)) if self.allocations == 0 => {
-                format!("each of {} added {}", counted(iterations, "iteration"), Bytes::new(bytes))
+                format!("each of {} added {}", counted(iterations, what), Bytes::new(bytes))
             }
             _ if self.allocations == 0 => {
-                format!("{} added {}", counted(iterations, "iteration"), self.bytes)
+                format!("{} added {}", counted(iterations, what), self.bytes)
             }
             _ => format!(
                 "{} kept {}, {} together",
-                counted(iterations, "iteration"),
+                counted(iterations, what),
                 counted(self.allocations, "tensor"),
                 self.bytes
             ),
@@ -172,7 +172,7 @@ pub(super) fn growth_findings(
 pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<String> {
     // A small part of the memory did not lead to the failure.
     let is_much = line.bytes.get().saturating_mul(2) >= failed_at.memory.allocated.get();
-    let kept = line.kept().replacen("iteration", "repetition", 1);
+    let kept = line.kept("repetition");
     is_much.then(|| format!("; at {} {kept}", line.text()))
 }
 
@@ -191,7 +191,7 @@ pub(super) fn kept_by_layers(lines: &[LineGrowth], grows: &Leaks, failed_at: &Au
 
 pub(super) fn leak_headline(line: &LineGrowth) -> String {
     let how = if line.has_larger_tensors() { "growth" } else { "a leak" };
-    format!("out of memory by {how} at {}: {}", line.text(), line.kept())
+    format!("out of memory by {how} at {}: {}", line.text(), line.kept("iteration"))
 }
 
 /// Whether so much growth is a cause at a peak of so many allocated bytes ([`MIN_GROWTH_DIVISOR`]).
@@ -209,7 +209,7 @@ pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes, forecast: Opt
         Some(iteration) => format!("{iteration} runs out of memory"),
         None => format!("at most {allocated} are allocated"),
     };
-    format!("it fits so far, and grows at {}: {}; {end}", line.text(), line.kept())
+    format!("it fits so far, and grows at {}: {}; {end}", line.text(), line.kept("iteration"))
 }
 
 /// The headline of a run in which no line holds more and more, and whose iterations ask for more and more.

@@ -24,9 +24,10 @@ pub(super) fn under_plain_settings(
     replay_all(&limited, &confs, &mut |step| tell(step.done, step.total))
 }
 
-/// The first setting under which the failing request and all later ones pass, the iterations after the
-/// recorded ones too: [`recommended_row`](crate::recommended_row) for a run that goes out of memory, with as few
-/// replays as possible. A setting that postpones the failure is none.
+/// The setting to recommend for a run that goes out of memory: the first under which the whole run fits, and no
+/// later iteration is forecast to fail.
+///
+/// It is the setting of [`recommended_row`](crate::recommended_row), which needs more replays.
 pub(super) fn fitting_setting(
     limited: &LimitedRun<'_>,
     found: &Autopsy,
