@@ -51,10 +51,9 @@ impl DeviceState {
         state.gap = of_device(device, &config);
         let mut lines: BTreeMap<String, (Bytes, u64)> = BTreeMap::new();
         let blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
-        let has_stacks = blocks
+        state.has_stacks = blocks
             .filter(|block| block.state == BlockState::Allocated)
             .any(|block| block.stack != StackId::EMPTY);
-        state.has_stacks = has_stacks;
         for segment in &device.segments {
             state.reserved = state.reserved.saturating_add(segment.size);
             let is_private = segment.pool_id != PoolId::DEFAULT;
@@ -73,7 +72,7 @@ impl DeviceState {
                         state.allocated = state.allocated.saturating_add(block.size);
                         let stack = stack_texts(&file.stacks, block.stack);
                         let line = holding_line(&stack).unwrap_or_else(|| {
-                            if has_stacks {
+                            if state.has_stacks {
                                 BEFORE_RECORDING.to_owned()
                             } else {
                                 format!("blocks of {}, without a stack", block.size)
@@ -117,8 +116,8 @@ impl DeviceState {
         state
     }
 
-    /// What holds most, as the end of a sentence: what is from before the recording, if it is most, and the line that holds
-    /// most.
+    /// What holds most, as the end of a sentence: memory from before the recording, if it is the most, and the
+    /// line that holds most.
     fn most_held(&self) -> String {
         let is_line = |held: &&HoldingLine| {
             ![BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES].contains(&held.line.as_str())

@@ -8,7 +8,7 @@ use blockyard_workload::Request;
 
 use super::trial::{Trial, empty};
 use super::{Use, follow};
-use crate::{GapOutcome, GapRemedy, GapRemedyKind, IterationSource, LabError, Run, leaks, request_number};
+use crate::{GapOutcome, GapRemedy, GapRemedyKind, LabError, Run, leaks, request_number};
 
 /// How many places between iterations are replayed.
 const MAX_BETWEEN: usize = 4;
@@ -61,8 +61,7 @@ fn with_call(trial: &Trial<'_>, request: usize) -> Run {
 /// How many requests are done at the end of each iteration, if iterations are known.
 fn boundaries(run: &Run, on_progress: OnProgress) -> Result<Vec<u64>, LabError> {
     let iterations = leaks(run, on_progress)?;
-    let are_known = iterations.answer.steps == IterationSource::Markers || iterations.has_known_iterations;
-    Ok(if are_known { iterations.answer.boundaries } else { Vec::new() })
+    Ok(if iterations.has_known_iterations { iterations.answer.boundaries } else { Vec::new() })
 }
 
 /// The places that are tried, none after the request with the index `last`.

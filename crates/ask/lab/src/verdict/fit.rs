@@ -54,8 +54,10 @@ pub(super) fn verdict_of_fit(
     let growing = lines.first().filter(|_| is_growing);
     let larger = larger.filter(|_| matches!(forecast, Some(Forecast::Fails { .. })));
     let grows_at_all = growing.is_some() || larger.is_some();
-    let forecast = forecast.filter(|_| grows_at_all && is_device_known(run, conditions, &own));
-    let forecaster = forecaster.as_ref();
+    // On an assumed device no iteration is known to fail, under another setting neither.
+    let is_forecast = grows_at_all && is_device_known(run, conditions, &own);
+    let forecast = forecast.filter(|_| is_forecast);
+    let forecaster = forecaster.as_ref().filter(|_| is_forecast);
     let fit = FittingRun {
         run,
         conditions,
@@ -120,7 +122,7 @@ struct FittingRun<'a> {
     /// The line whose requests grow most, and by how many bytes in each iteration, in a run in which no line
     /// holds more and more.
     larger: Option<(String, Bytes)>,
-    /// The iterations of a growing run, if they can be replayed forward.
+    /// The iterations of a growing run on a known device, if they can be replayed forward.
     forecaster: Option<&'a Forecaster<'a>>,
     /// What becomes of a growing run under its conditions.
     forecast: Option<Forecast>,

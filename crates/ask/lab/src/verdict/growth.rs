@@ -203,12 +203,17 @@ pub(super) fn is_much_growth(lines: &[LineGrowth], peak: Bytes) -> bool {
 /// A run counts as growing if it grows by at least one in this many of the bytes at its peak.
 const MIN_GROWTH_DIVISOR: u64 = 100;
 
-/// `forecast` is known only where the device is.
-pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes, forecast: Option<&Forecast>) -> String {
-    let end = match forecast.and_then(failing_iteration) {
+/// The end of the headline of a growing run: the iteration that fails, or the peak where none is known to.
+fn headline_end(allocated: Bytes, forecast: Option<&Forecast>) -> String {
+    match forecast.and_then(failing_iteration) {
         Some(iteration) => format!("{iteration} runs out of memory"),
         None => format!("at most {allocated} are allocated"),
-    };
+    }
+}
+
+/// `forecast` is known only where the device is.
+pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes, forecast: Option<&Forecast>) -> String {
+    let end = headline_end(allocated, forecast);
     format!("it fits so far, and grows at {}: {}; {end}", line.text(), line.kept("iteration"))
 }
 
@@ -219,10 +224,7 @@ pub(super) fn larger_requests_headline(
     allocated: Bytes,
     forecast: Option<&Forecast>,
 ) -> String {
-    let end = match forecast.and_then(failing_iteration) {
-        Some(iteration) => format!("{iteration} runs out of memory"),
-        None => format!("at most {allocated} are allocated"),
-    };
+    let end = headline_end(allocated, forecast);
     format!("it fits so far, and each iteration asks for more: {growth} more at `{line}`; {end}")
 }
 
