@@ -167,7 +167,8 @@ impl Feature<LabSignals> {
             // The snapshot that PyTorch would have taken at the end has the program's requests, with their
             // lines.
             Source::Program(result) => {
-                let snapshot = SnapshotFile::from_recordings(&[(0, &run.recording)]).ok()?;
+                let mut snapshot = SnapshotFile::from_recordings(&[(0, &run.recording)]).ok()?;
+                snapshot.keepers.clone_from(&result.details.keepers);
                 let mut bytes = Vec::new();
                 snapshot.write_pickle(&mut bytes).ok()?;
                 let simulation = Box::new(result.simulation());

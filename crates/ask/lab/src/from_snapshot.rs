@@ -100,6 +100,7 @@ fn from_device(
     let is_capacity_known = full.is_some();
     let recorded_reserved = most_reserved(device);
     let mut run = Run::from_recorded(&recorded, on_progress)?;
+    run.set_device(device.index);
     run.recorded_reserved = Some(recorded_reserved);
     run.held_at_end = held_at_end(device);
     let entries: Vec<_> = device

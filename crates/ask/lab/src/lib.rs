@@ -60,6 +60,7 @@ mod forecast;
 mod from_snapshot;
 mod gap;
 mod implied_limit;
+mod keepers;
 mod leaks;
 mod lifetimes;
 mod limited_run;
@@ -78,7 +79,7 @@ mod wire;
 // Parts of answers that are the JSON of `blockyard-answers`.
 pub use blockyard_answers::{
     Alignment, AllocatorRow, Diff, FailedAllocation, FindingTopic, FirstDifference, FirstOom, Forecast, Gap,
-    GapAtMoment, GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, IterationSource,
+    GapAtMoment, GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, IterationSource, Keeper,
     LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName, PeakChange, PeakDiff, PinnedSegment,
     PinningBlock, QuestionKind, VerdictKind,
 };
@@ -93,6 +94,7 @@ pub use diff::{diff, diff_iterations};
 pub use difference::first_difference;
 pub use error::LabError;
 pub use gap::gap;
+pub use keepers::{FoundKeepers, IterationEnds, keeper_growth_text, keeper_text, keepers, shown_keepers};
 pub use leaks::{Leaks, leaks};
 pub use limited_run::LimitedRun;
 pub use live::{BEFORE_RECORDING, HoldingLine, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};

@@ -15,6 +15,7 @@ use blockyard_rules::{AllocatorConfig, Release, size};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::implied_limit::{implied_limit, recorded_limit};
+use crate::keepers::FoundKeepers;
 use crate::outcome::outcome;
 use crate::state::DeviceState;
 use crate::{Conditions, LabError, Limit};
@@ -45,6 +46,11 @@ pub struct Run {
     resets: Vec<usize>,
     continues_after_oom: bool,
     recorded_oom: Option<usize>,
+    /// The requests that the recorded run was refused, ascending.
+    refused: Vec<usize>,
+    /// The objects of the program that kept blocks, and the index of the run's device; `None` where the file
+    /// has none.
+    found_keepers: Option<(Arc<FoundKeepers>, usize)>,
     /// Whether the recording has no request after the failed one.
     ends_at_failure: bool,
     /// The limit that the file implies, found by a replay.
@@ -112,6 +118,10 @@ impl Run {
         run.recorded_oom = failed.first().copied();
         run.ends_at_failure = run.recorded_oom.is_some() && !continues;
         run.implied_limit = implied_limit(recorded_limit, fraction);
+        run.refused = failed;
+        if !recorded.keepers.is_empty() {
+            run.found_keepers = Some((Arc::new(FoundKeepers::read(&recorded.keepers)), 0));
+        }
         run.from_before = from_before;
         run.notes = notes;
         run.notes.append(&mut unrounded);
@@ -193,6 +203,8 @@ impl Run {
             continues_after_oom: false,
             recorded_oom: None,
             ends_at_failure: false,
+            refused: Vec::new(),
+            found_keepers: None,
             implied_limit: None,
             notes: Vec::new(),
             capacity_note: None,
@@ -214,6 +226,25 @@ impl Run {
     #[must_use]
     pub fn workload(&self) -> &Workload {
         &self.workload
+    }
+
+    /// How many of the recorded requests before this one were allocations that did not fail.
+    pub(crate) fn served_before(&self, request: usize) -> usize {
+        let requests = self.requests().iter().enumerate().take(request).skip(self.from_before);
+        let asked = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. })).count();
+        asked.saturating_sub(self.refused.partition_point(|refused| *refused < request))
+    }
+
+    /// The objects of the program that kept blocks, and the index of the run's device.
+    pub(crate) fn found_keepers(&self) -> Option<(&FoundKeepers, usize)> {
+        self.found_keepers.as_ref().map(|(keepers, device)| (&**keepers, *device))
+    }
+
+    /// Says which device of the program the run is of.
+    pub(crate) fn set_device(&mut self, index: u32) {
+        if let Some((_, device)) = &mut self.found_keepers {
+            *device = index as usize;
+        }
     }
 
     /// The settings, device and limit of the run itself.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use self::fit::verdict_of_fit;
 use self::growth::{
     BOUND_WHAT_GROWS, FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, LineGrowth, by_line, growth_findings,
-    is_much_growth, kept_by_layers, leak_headline, repeated_growth,
+    is_much_growth, keeper_findings, kept_by_layers, leak_headline, repeated_growth,
 };
 use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
@@ -26,7 +26,7 @@ use crate::gap::add_gap;
 use crate::lifetimes::lifetimes;
 use crate::{
     Autopsy, Change, ChangeKind, Conditions, FindingTopic, Forecast, Gap, HoldingLine, IterationSource,
-    LabError, Leaks, LimitedRun, MomentName, Run, VerdictKind,
+    LabError, Leaks, LimitedRun, MomentName, Run, VerdictKind, keepers,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -131,6 +131,7 @@ fn verdict_of_failure(
     let mut findings =
         vec![Finding::about(FindingTopic::Happened, &found.sentence, Some(found.failed.request))];
     findings.push(Finding::about(FindingTopic::Happened, what_was_asked(&found), Some(found.failed.request)));
+    findings.extend(keeper_findings(&keepers(run, &grows), found.memory.allocated));
     findings.extend(growth_findings(&moments, &lines, &grows, &found.held));
     findings.extend(same_request(run, &found));
     findings.extend(pair_finding(run, conditions)?);

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use blockyard_answers::{DryRunHolder, DryRunKeeper, ProgramLine};
+use blockyard_answers::{DryRunHolder, Keeper, ProgramLine};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::run_log::Records;
-use crate::{ChildPeak, EstimateNote, FoundKeepers, HolderCount, Iteration, PrintedLine, ReplayedOrders};
+use crate::{ChildPeak, EstimateNote, HolderCount, Iteration, PrintedLine, ReplayedOrders};
 
 /// The sentence of a report in which nothing was assumed, with its indentation.
 pub const EXACT: &str =
@@ -85,13 +85,14 @@ pub struct Report {
     pub iterations: Vec<Iteration>,
     /// Who holds the peak of the last iteration, if iterations were counted; the bytes add up to the peak.
     pub holders: Vec<DryRunHolder>,
-    /// The objects that kept blocks, where blocks were seen to become more; empty where they did not.
-    pub found_keepers: FoundKeepers,
+    /// The objects that kept blocks, where blocks were seen to become more, as JSON that the crate `lab`
+    /// reads; null where they did not.
+    pub found_keepers: Value,
     /// Whether blocks were seen to become more.
     pub is_growth_seen: bool,
     /// The objects that keep more from iteration to iteration, by descending growth, as far as the iterations
     /// are known.
-    pub keepers: Vec<DryRunKeeper>,
+    pub keepers: Vec<Keeper>,
     /// The bytes that iterations after the first two kept; 0 where nothing grows.
     pub growth: Bytes,
     /// Where segments exceeded the GPUs that the run was compared with.
@@ -132,7 +133,7 @@ struct RunnerReport {
     #[serde(default)]
     holders: Vec<DryRunHolder>,
     #[serde(default)]
-    growth: FoundKeepers,
+    growth: Value,
     #[serde(default)]
     is_growth_seen: bool,
     #[serde(default)]

@@ -4,8 +4,8 @@ use blockyard_record::{Bytes, counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::growth::{
-    LineGrowth, by_line, forecast_finding, growth_findings, growth_headline, is_much_growth, iterations_left,
-    larger_requests_finding, larger_requests_headline,
+    FREE_WHAT_IS_KEPT, LineGrowth, by_line, forecast_finding, growth_findings, growth_headline,
+    is_much_growth, iterations_left, keeper_findings, larger_requests_finding, larger_requests_headline,
 };
 use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
 use super::moments::Moments;
@@ -15,8 +15,8 @@ use crate::forecast::{Forecaster, forecast_end};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
 use crate::{
-    Conditions, Forecast, HoldingLine, LabError, Leaks, LimitedRun, Outcome, Row, RowError, Run, leaks,
-    recommended_row,
+    Conditions, Forecast, HoldingLine, Keeper, LabError, Leaks, LimitedRun, Outcome, Row, RowError, Run,
+    keeper_growth_text, keepers, leaks, recommended_row, shown_keepers,
 };
 
 /// The verdict about a run without a failure, or about a run that cannot be replayed.
@@ -46,14 +46,17 @@ pub(super) fn verdict_of_fit(
     };
     // Growth that has ended before the last iterations does not count. Growth in equal iterations is certain,
     // however small.
-    let is_growing = grows.has_known_iterations
+    // An object that keeps tensors of most iterations shows that these are iterations.
+    let keepers = keepers(run, &grows);
+    let is_growing = (grows.has_known_iterations || !keepers.is_empty())
         && match &forecast {
             Some(forecast) => *forecast != Forecast::Finishes,
             None => is_much_growth(&lines, outcome.peak_allocated),
         };
     let growing = lines.first().filter(|_| is_growing);
     let larger = larger.filter(|_| matches!(forecast, Some(Forecast::Fails { .. })));
-    let grows_at_all = growing.is_some() || larger.is_some();
+    let keeper = shown_keepers(&keepers, outcome.peak_allocated).next();
+    let grows_at_all = growing.is_some() || larger.is_some() || keeper.is_some();
     // On an assumed device no iteration is known to fail, under another setting neither.
     let is_forecast = grows_at_all && is_device_known(run, conditions, &own);
     let forecast = forecast.filter(|_| is_forecast);
@@ -65,6 +68,8 @@ pub(super) fn verdict_of_fit(
         outcome,
         lines: &lines,
         growing,
+        keepers: &keepers,
+        keeper,
         larger,
         forecaster,
         forecast,
@@ -119,6 +124,10 @@ struct FittingRun<'a> {
     lines: &'a [LineGrowth],
     /// The first of `lines`, if the growth is so large that the verdict is about it.
     growing: Option<&'a LineGrowth>,
+    /// The objects of the program that keep more and more.
+    keepers: &'a [Keeper],
+    /// The first of `keepers`, if it keeps so much that the verdict is about it.
+    keeper: Option<&'a Keeper>,
     /// The line whose requests grow most, and by how many bytes in each iteration, in a run in which no line
     /// holds more and more.
     larger: Option<(String, Bytes)>,
@@ -144,6 +153,10 @@ impl FittingRun<'_> {
         }
         match self.growing {
             Some(line) => growth_headline(line, allocated, self.forecast.as_ref()),
+            None if let Some(keeper) = self.keeper => {
+                let kept = keeper_growth_text(keeper);
+                format!("it fits so far, and grows: {kept}; at most {allocated} are allocated")
+            }
             None if is_device_known(self.run, self.conditions, self.own) => {
                 format!("it fits: at most {allocated} are allocated, and {reserved} reserved")
             }
@@ -171,6 +184,7 @@ impl FittingRun<'_> {
             );
             findings.push(Finding::about(FindingTopic::Happened, text, None));
         }
+        findings.extend(keeper_findings(self.keepers, allocated));
         findings.extend(growth_findings(moments, lines, grows, &[]));
         if let Some((line, growth)) = &self.larger {
             findings.push(larger_requests_finding(line, *growth));
@@ -184,6 +198,8 @@ impl FittingRun<'_> {
             let left = || iterations_left(lines, is_known.then_some(most), reserved);
             findings.extend(known.or_else(left));
             findings.push(Finding::about(FindingTopic::Helps, growth_advice(lines), None));
+        } else if self.keeper.is_some() {
+            findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
         }
         // A note says that an assumed capacity is assumed.
         if is_device_known(run, conditions, own) {
@@ -228,7 +244,8 @@ impl FittingRun<'_> {
             findings.extend(finding);
         }
         let best = best.and_then(|best| rows.get(best));
-        let continues = self.growing.is_some() || self.larger.is_some() || run.recorded_oom().is_some();
+        let grows = self.growing.is_some() || self.larger.is_some() || self.keeper.is_some();
+        let continues = grows || run.recorded_oom().is_some();
         findings.extend(gpus_that_hold(run, conditions, outcome, best, continues, on_progress)?);
         Ok(best.map(|best| best.conditions.conf.clone()))
     }
