@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use blockyard_answers::{DryRunHolder, Keeper, ProgramLine};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
+use blockyard_rules::AllocatorConfig;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -136,6 +137,8 @@ struct RunnerReport {
     growth: Value,
     #[serde(default)]
     is_growth_seen: bool,
+    /// `PYTORCH_CUDA_ALLOC_CONF` of the process.
+    conf: Option<String>,
     #[serde(default)]
     crossings: Vec<CapacityCrossing>,
     failed: Option<RunOom>,
@@ -170,6 +173,8 @@ impl Report {
         (report.holders, report.crossings) = (found.holders, found.crossings);
         (report.found_keepers, report.is_growth_seen) = (found.growth, found.is_growth_seen);
         (report.failed, report.files) = (found.failed, found.files);
+        let config = found.conf.and_then(|conf| conf.parse::<AllocatorConfig>().ok());
+        report.remarks.extend(config.and_then(|config| config.warning_about_pair()).map(str::to_owned));
         report.devices = found.devices.into_iter().map(device).collect();
         if report.is_cut && report.devices.is_empty() {
             report.devices = devices_of(&report.iterations);

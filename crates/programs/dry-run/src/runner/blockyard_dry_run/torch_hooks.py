@@ -174,7 +174,7 @@ class Measured:
                     "are those since the program's own reset",
                 }
             )
-        found = {"devices": self.peaks.whole(), "holders": self.holders}
+        found = {"devices": self.peaks.whole(), "holders": self.holders, "conf": _conf()}
         if self.settings["ends_at_oom"]:
             found["files"] = places.own_files()
         if self.failed is not None:
@@ -210,6 +210,12 @@ class Measured:
             inside = [at for before, after, at in self.backward if before <= total < after]
             place = inside[0] if inside else None
         return place
+
+
+def _conf():
+    """The settings of the allocator, by the option, the environment or the program itself."""
+    names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 def _write_snapshot(cuda, path, kept):
