@@ -67,6 +67,7 @@ mod limited_run;
 mod live;
 mod outcome;
 mod question;
+mod recommendation;
 mod run;
 mod setting_search;
 mod sites;
@@ -101,9 +102,7 @@ pub use live::{BEFORE_RECORDING, HoldingLine, WITHOUT_PROGRAM_LINE, WORKSPACES, 
 pub use outcome::{Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use run::Run;
-pub use setting_search::{
-    SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, recommended_row, search,
-};
+pub use setting_search::{SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, search};
 pub use source::{RunSource, Simulation, unpacked_text};
 pub use verdict::{Finding, Verdict, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};

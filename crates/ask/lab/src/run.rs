@@ -426,6 +426,19 @@ impl Run {
         Ok(self.until(usize::try_from(done).unwrap_or(usize::MAX)))
     }
 
+    /// The run under conditions up to its first failure, which is its request number `failed`, even if the program
+    /// goes on after it.
+    pub(crate) fn until_failure(
+        &self,
+        conditions: &Conditions,
+        failed: usize,
+        on_done: OnDone,
+    ) -> Result<Self, LabError> {
+        let under = self.under(conditions);
+        let cut = if under.continues_after_oom() { under.until(failed) } else { under.until_oom(on_done)? };
+        Ok(cut.into_owned())
+    }
+
     /// The run of the first `done` requests, of which the last runs out of memory.
     pub(crate) fn until(&self, done: usize) -> Cow<'_, Self> {
         if done >= self.requests().len() {

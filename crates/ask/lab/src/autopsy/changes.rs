@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
 use super::{Examination, Passes, passes, pins};
+use crate::outcome::calls_text;
 use crate::setting_search::plain_candidates;
-use crate::{Conditions, Forecast, LabError, Limit, Run, request_number};
+use crate::{Conditions, Forecast, GapOutcome, LabError, Limit, Run, request_number};
 
 /// A change that might let the failed request pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,9 @@ pub struct Change {
     pub depends_on_limit: bool,
     /// What to do, in a sentence.
     pub sentence: String,
+    /// The most that is reserved up to the request, and the calls of the device up to it, for a setting with
+    /// which the request passes.
+    pub outcome: Option<GapOutcome>,
     /// What becomes of the run with the change if its iterations go on, for a setting or a limit with which the
     /// request passes; `None` where the iterations before the failure do not explain it.
     #[serde(with = "crate::wire")]
@@ -57,7 +61,7 @@ pub enum ChangeKind {
 impl Change {
     pub(crate) fn of(kind: ChangeKind, found: Passes, sentence: String) -> Self {
         let (is_proved, depends_on_limit) = (found.always(), found.depends_on_limit());
-        Self { kind, is_proved, depends_on_limit, sentence, forecast: None }
+        Self { kind, is_proved, depends_on_limit, sentence, outcome: None, forecast: None }
     }
 }
 
@@ -100,10 +104,13 @@ pub(super) fn changes(
     let mut sort =
         |change: Change| if change.is_proved { helpful.push(change) } else { in_vain.push(change) };
     for conf in settings {
-        let found = examined.passes_under(&conf, &mut |_| tell_all(done))?;
+        let (found, outcome) = examined.passes_under(&conf, &mut |_| tell_all(done))?;
+        let outcome = outcome.filter(|_| found.always());
         let name = if conf.is_empty() { "the default settings" } else { &conf };
-        let sentence = format!("with {name} {}", examined.sentence_end(found));
-        sort(Change::of(ChangeKind::Setting(conf), found, sentence));
+        let calls = outcome.map(|outcome| calls_text(&[outcome], &examined.outcome));
+        let calls = calls.map_or_else(String::new, |calls| format!(", with {calls}"));
+        let sentence = format!("with {name} {}{calls}", examined.sentence_end(found));
+        sort(Change { outcome, ..Change::of(ChangeKind::Setting(conf), found, sentence) });
         done = done.saturating_add(1);
     }
     let mut has_set = false;
@@ -280,5 +287,5 @@ fn limit(examined: &Examination<'_>, on_done: OnDone) -> Result<Change, LabError
         format!("with {high} that may be reserved the request fails too")
     };
     let kind = ChangeKind::Limit(high);
-    Ok(Change { kind, is_proved: proved, depends_on_limit: false, sentence, forecast: None })
+    Ok(Change { kind, is_proved: proved, depends_on_limit: false, sentence, outcome: None, forecast: None })
 }

@@ -14,9 +14,10 @@ use super::{Finding, FindingTopic, MomentName, Verdict, VerdictKind, growth_advi
 use crate::forecast::{Forecaster, forecast_end};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
+use crate::recommendation::{Recommendation, growth_text, useful_forecaster};
 use crate::{
     Conditions, Forecast, HoldingLine, Keeper, LabError, Leaks, LimitedRun, Outcome, Row, RowError, Run,
-    keeper_growth_text, keepers, leaks, recommended_row, shown_keepers,
+    keeper_growth_text, keepers, leaks, shown_keepers,
 };
 
 /// The verdict about a run without a failure, or about a run that cannot be replayed.
@@ -37,10 +38,11 @@ pub(super) fn verdict_of_fit(
     let moments = Moments::of(run);
     let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    let forecaster = Forecaster::of(limited.run(), &grows);
-    let larger = forecaster.as_ref().and_then(Forecaster::growing_requests).filter(|_| lines.is_empty());
+    let all = Forecaster::of(limited.run(), &grows);
+    let forecaster = all.as_ref();
+    let larger = forecaster.and_then(Forecaster::growing_requests).filter(|_| lines.is_empty());
     let forecaster = forecaster.filter(|_| larger.is_some() || !lines.is_empty());
-    let forecast = match &forecaster {
+    let forecast = match forecaster {
         Some(forecaster) => forecaster.forecast(conditions, &mut on_done)?,
         None => None,
     };
@@ -58,9 +60,10 @@ pub(super) fn verdict_of_fit(
     let keeper = shown_keepers(&keepers, outcome.peak_allocated).next();
     let grows_at_all = growing.is_some() || larger.is_some() || keeper.is_some();
     // On an assumed device no iteration is known to fail, under another setting neither.
-    let is_forecast = grows_at_all && is_device_known(run, conditions, &own);
+    let is_forecast = grows_at_all && own.is_device_known(run);
     let forecast = forecast.filter(|_| is_forecast);
-    let forecaster = forecaster.as_ref().filter(|_| is_forecast);
+    let forecaster = forecaster.filter(|_| is_forecast);
+    let for_settings = useful_forecaster(all.as_ref(), run, conditions, &own, &mut on_done)?;
     let fit = FittingRun {
         run,
         conditions,
@@ -72,6 +75,7 @@ pub(super) fn verdict_of_fit(
         keeper,
         larger,
         forecaster,
+        for_settings,
         forecast,
     };
     let mut findings = fit.findings(&grows, &moments);
@@ -106,12 +110,6 @@ fn verdict_without_replay(error: &RowError) -> Verdict {
     }
 }
 
-/// Whether the capacity is known and not assumed, or the run has a limit other than the capacity.
-fn is_device_known(run: &Run, conditions: &Conditions, own: &Row) -> bool {
-    let is_assumed = run.is_capacity_assumed && conditions.capacity_of(run) == run.capacity;
-    !is_assumed || own.limit.is_some_and(|limit| !limit.is_capacity())
-}
-
 /// A run without a failure, and its replay under the conditions of the question.
 struct FittingRun<'a> {
     run: &'a Run,
@@ -133,6 +131,8 @@ struct FittingRun<'a> {
     larger: Option<(String, Bytes)>,
     /// The iterations of a growing run on a known device, if they can be replayed forward.
     forecaster: Option<&'a Forecaster<'a>>,
+    /// The iterations of the run, for which a setting must not be worse in the long run.
+    for_settings: Option<&'a Forecaster<'a>>,
     /// What becomes of a growing run under its conditions.
     forecast: Option<Forecast>,
 }
@@ -157,7 +157,7 @@ impl FittingRun<'_> {
                 let kept = keeper_growth_text(keeper);
                 format!("it fits so far, and grows: {kept}; at most {allocated} are allocated")
             }
-            None if is_device_known(self.run, self.conditions, self.own) => {
+            None if self.own.is_device_known(self.run) => {
                 format!("it fits: at most {allocated} are allocated, and {reserved} reserved")
             }
             None => format!("no request fails: at most {allocated} are allocated, and {reserved} reserved"),
@@ -194,7 +194,7 @@ impl FittingRun<'_> {
         if self.growing.is_some() {
             let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.low);
             let known = self.forecast.as_ref().and_then(|forecast| forecast_finding(forecast, most));
-            let is_known = is_device_known(run, conditions, own);
+            let is_known = own.is_device_known(run);
             let left = || iterations_left(lines, is_known.then_some(most), reserved);
             findings.extend(known.or_else(left));
             findings.push(Finding::about(FindingTopic::Helps, growth_advice(lines), None));
@@ -202,7 +202,7 @@ impl FittingRun<'_> {
             findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
         }
         // A note says that an assumed capacity is assumed.
-        if is_device_known(run, conditions, own) {
+        if own.is_device_known(run) {
             findings.push(Finding::about(FindingTopic::Gpus, limit_text(run, conditions, own.limit), None));
         }
         findings.extend(run.notes().iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
@@ -227,10 +227,25 @@ impl FittingRun<'_> {
     ) -> Result<Option<String>, LabError> {
         let Self { run, conditions, own, outcome, .. } = *self;
         let rows = under_plain_settings(run, conditions, on_progress)?;
-        let best = recommended_row(own, &rows);
+        let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
+        let found = Recommendation::of(self.for_settings, conditions, own, &rows, &mut on_done)?;
+        let best = found.best;
         // Most readers ask about expandable segments, whether they help or not.
         let is_asked = |row: &Row| row.conditions.conf.contains("expandable_segments:True");
-        let asked = rows.iter().position(is_asked).filter(|place| Some(*place) != best);
+        let against = found.passed_over.first();
+        let is_named =
+            |place: &usize| Some(*place) != best && Some(*place) != against.map(|(place, _)| *place);
+        let asked = rows.iter().position(is_asked).filter(is_named);
+        if let Some((place, forecast)) = against
+            && let Some(row) = rows.get(*place)
+        {
+            let end = growth_text(forecast.as_ref(), own.is_device_known(run));
+            findings.extend(setting_comparison(&row.conditions.conf, row, outcome).map(|finding| Finding {
+                about: FindingTopic::DoesNotHelp,
+                text: format!("{}, but {end}", finding.text),
+                ..finding
+            }));
+        }
         for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
             let mut finding = setting_comparison(&row.conditions.conf, row, outcome);
             if let (Some(forecaster), Some(finding)) = (self.forecaster, &mut finding) {

@@ -50,6 +50,7 @@ fn to_json(found: Autopsy, conf: String) -> AutopsyAnswer {
         failure: Some(AutopsyFailure {
             sentence: found.sentence,
             request: found.failed,
+            outcome: found.outcome,
             memory: found.memory,
             pinned_by: found.pinned_by,
             changes: found.changes.into_iter().map(change_json).collect(),
@@ -75,6 +76,7 @@ fn change_json(change: Change) -> ChangeAnswer {
         proved: change.is_proved,
         depends_on_limit: change.depends_on_limit,
         sentence: change.sentence,
+        outcome: change.outcome,
         forecast: change.forecast,
     }
 }
