@@ -150,8 +150,7 @@ impl OpenedSnapshot {
             return Ok(Self { path: options.snapshot.clone() });
         }
         let stem = options.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let folder = std::env::temp_dir().join(format!("blockyard-page-{}", std::process::id()));
-        std::fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+        let folder = tempfile::tempdir().context("cannot make a folder for the snapshot")?.keep();
         Ok(Self { path: Some(folder.join(format!("{stem}.pickle"))) })
     }
 

@@ -12,6 +12,7 @@ use blockyard_record::Bytes;
 use blockyard_rules::Release;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::orders::kilobytes;
 use crate::preloaded::{PreloadedProcess, ProcessCopy};
@@ -101,41 +102,27 @@ impl Program {
 pub(crate) const STORE: &str = "STANDIN_STORE";
 
 /// A folder for the files of one run, removed at its end.
-struct Scratch(PathBuf);
+struct Scratch(TempDir);
 
 impl Scratch {
     fn new() -> Result<Self, DryRunError> {
-        let base = std::env::temp_dir();
-        for attempt in 0..1000_u32 {
-            let path = base.join(format!("blockyard-dry-run-{}-{attempt}", std::process::id()));
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(DryRunError::File { path, error }),
-            }
-        }
-        Err(DryRunError::NoScratch(base))
+        let folder = tempfile::Builder::new().prefix("blockyard-dry-run-").tempdir();
+        folder.map(Self).map_err(DryRunError::NoScratch)
     }
 
     /// The file of the runner's counts at the program's end.
     fn counted(&self) -> PathBuf {
-        self.0.join("counted.json")
+        self.0.path().join("counted.json")
     }
 
     /// The file of the allocator's requests.
     fn requests(&self) -> PathBuf {
-        self.0.join("requests.pickle")
+        self.0.path().join("requests.pickle")
     }
 
     /// The file of the lines that are written while the program runs.
     fn lines(&self) -> PathBuf {
-        self.0.join("report.jsonl")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.0.path().join("report.jsonl")
     }
 }
 

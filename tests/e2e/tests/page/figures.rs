@@ -227,18 +227,15 @@ fn files_of_ranks_stand_beside_each_other_on_one_scale() -> Result<()> {
 #[test]
 fn a_folder_opens_as_the_ranks_in_it() -> Result<()> {
     drive(|page| {
-        let folder = std::env::temp_dir().join(format!("blockyard-ranks-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
+        let folder = tempfile::tempdir()?;
+        let folder = folder.path();
         for name in ["rank0.pickle.gz", "rank1.pickle.gz"] {
             std::fs::copy(fixture("x").with_file_name("snapshots").join(name), folder.join(name))?;
         }
         std::fs::write(folder.join("notes.txt"), "not a snapshot")?;
-        page.upload(&id("folder"), &folder)?;
-        let opened = page
-            .wait_until("document.querySelectorAll('.ranks .rank').length === 2")
-            .and_then(|_| page.wait_text(&id("document-title"), "rank1.pickle.gz"));
-        std::fs::remove_dir_all(&folder)?;
-        opened
+        page.upload(&id("folder"), folder)?;
+        page.wait_until("document.querySelectorAll('.ranks .rank').length === 2")?;
+        page.wait_text(&id("document-title"), "rank1.pickle.gz")
     })
 }
 
