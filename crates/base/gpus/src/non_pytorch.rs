@@ -141,7 +141,8 @@ impl NonPytorchHolder {
     }
 }
 
-/// Bytes of a context.
+/// Bytes that a GPU has less for a context. `nvidia-smi` lists 9 MiB less for the process, and so does the message
+/// of an out-of-memory error (`tests/fixtures/measured/process.txt`).
 const CONTEXT_BYTES: u64 = 552_402_944;
 /// Code of NCCL's kernels, at the first collective or message of a process.
 pub const NCCL_CODE: Bytes = Bytes::mib(186);
