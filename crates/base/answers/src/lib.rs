@@ -57,8 +57,7 @@ pub use blockyard_record::{Bytes, DeviceAddr, MemoryAtFailure, OomCause, PoolId,
 
 pub use allocators::{AllocatorRow, AllocatorsAnswer};
 pub use autopsy::{
-    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeKindAnswer, ChangeValue, FailedAllocation,
-    PinnedSegment, PinningBlock,
+    AutopsyAnswer, AutopsyFailure, Change, ChangeKind, FailedAllocation, PinnedSegment, PinningBlock,
 };
 pub use bound::BoundAnswer;
 pub use certificate::{
@@ -94,6 +93,6 @@ pub use snapshot::{
     DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SnapshotAnswer, SnapshotLine, StackFrame,
 };
 pub use verdict::{
-    FindingAnswer, FindingTopic, Forecast, HoldingLineAnswer, MomentName, VerdictAnswer, VerdictKind,
-    VerdictMomentAnswer,
+    Finding, FindingTopic, Forecast, HoldingLine, MomentName, VerdictAnswer, VerdictKind, VerdictMoment,
+    called_at,
 };

@@ -1,11 +1,12 @@
 //! The sentences of a verdict about what grows.
 
+use blockyard_answers::called_at;
 use blockyard_record::{Bytes, counted, frame_text, grouped, own_line};
 
-use super::{Finding, FindingTopic, Moments};
+use super::Moments;
 use crate::forecast::failing_iteration;
-use crate::sites::{called_at, caller};
-use crate::{Autopsy, Forecast, HoldingLine, IterationSource, Leaks};
+use crate::sites::caller;
+use crate::{Autopsy, Finding, FindingTopic, Forecast, HoldingLine, IterationSource, Leaks};
 
 /// The sentences about one line of the program that grows.
 pub(super) struct LineGrowth {
@@ -171,7 +172,7 @@ pub(super) fn growth_findings(
 /// names no leak; `None` for a small growth.
 pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<String> {
     // A small part of the memory did not lead to the failure.
-    let is_much = line.bytes.get().saturating_mul(2) >= failed_at.memory.allocated.get();
+    let is_much = line.bytes.get().saturating_mul(2) >= failed_at.failure.memory.allocated.get();
     let kept = line.kept("repetition");
     is_much.then(|| format!("; at {} {kept}", line.text()))
 }
@@ -181,7 +182,7 @@ pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<
 pub(super) fn kept_by_layers(lines: &[LineGrowth], grows: &Leaks, failed_at: &Autopsy) -> Option<String> {
     let is_growing = |held: &&HoldingLine| lines.iter().any(|line| line.line == held.line);
     let kept: Bytes = failed_at.held.iter().filter(is_growing).map(|held| held.bytes).sum();
-    let is_much = kept.get().saturating_mul(2) >= failed_at.memory.allocated.get();
+    let is_much = kept.get().saturating_mul(2) >= failed_at.failure.memory.allocated.get();
     let layers = counted(grows.answer.boundaries.len(), "equal layer");
     let most = lines.first()?.text();
     is_much.then(|| {
