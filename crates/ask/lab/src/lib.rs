@@ -103,7 +103,7 @@ pub use setting_search::{
     SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, recommended_row, search,
 };
 pub use source::{RunSource, Simulation, unpacked_text};
-pub use verdict::{Verdict, verdict};
+pub use verdict::{Verdict, growth_text, is_much_growth, verdict};
 pub use what_if::{WhatIf, what_if};
 
 /// The number of a request for people, who count from 1.

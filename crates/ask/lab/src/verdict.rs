@@ -10,10 +10,12 @@ use blockyard_record::{Bytes, OomCause, counted, frame_text, grouped, own_caller
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
+pub use self::growth::{growth_text, is_much_growth};
+
 use self::fit::verdict_of_fit;
 use self::growth::{
-    BOUND_WHAT_GROWS, FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, LineGrowth, by_line, growth_findings,
-    is_much_growth, kept_by_layers, leak_headline, repeated_growth,
+    BOUND_WHAT_GROWS, FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, LineGrowth, by_line, grow_much,
+    growth_findings, kept_by_layers, leak_headline, repeated_growth,
 };
 use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
@@ -71,7 +73,7 @@ fn verdict_of_failure(
     let freed = without_earlier_iterations(limited.run(), conditions, &found, &grows, on_progress)?;
     // Where the iterations before the failure are equal but for what grows, and lead to this failure, growth is
     // its cause, whatever the memory looks like when the request fails.
-    let is_growth = is_explained && is_much_growth(&lines, found.failure.memory.allocated);
+    let is_growth = is_explained && grow_much(&lines, found.failure.memory.allocated);
     let is_leak = is_growth || freed.as_ref().is_some_and(|change| change.proved);
     let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
     let headline = if let Some(line) = lines.first().filter(|_| is_leak) {

@@ -65,9 +65,9 @@ pub use certificate::{
 };
 pub use diff::{Alignment, Diff, DiffAnswer, LineChange, PeakChange, PeakDiff};
 pub use dry_run::{
-    BytesRange, DRY_RUN_VERSION, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote,
-    DryRunGpu, DryRunHolder, DryRunKeeper, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks,
-    DryRunPutLine, DryRunRank, DryRunRanks, DryRunResult, DryRunStep, ProgramLine,
+    BytesRange, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu,
+    DryRunHolder, DryRunKeeper, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks, DryRunPutLine,
+    DryRunRank, DryRunRanks, DryRunResult, DryRunStep, ProgramLine,
 };
 pub use fit::{FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting};
 pub use fit_layouts::{FitLayout, FitLayoutsAnswer, FitLayoutsOnGpu, FitRank};

@@ -4,7 +4,7 @@ use blockyard_record::{Bytes, counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::growth::{
-    LineGrowth, by_line, forecast_finding, growth_findings, growth_headline, is_much_growth, iterations_left,
+    LineGrowth, by_line, forecast_finding, grow_much, growth_findings, growth_headline, iterations_left,
     larger_requests_finding, larger_requests_headline,
 };
 use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
@@ -49,7 +49,7 @@ pub(super) fn verdict_of_fit(
     let is_growing = grows.has_known_iterations
         && match &forecast {
             Some(forecast) => *forecast != Forecast::Finishes,
-            None => is_much_growth(&lines, outcome.peak_allocated),
+            None => grow_much(&lines, outcome.peak_allocated),
         };
     let growing = lines.first().filter(|_| is_growing);
     let larger = larger.filter(|_| matches!(forecast, Some(Forecast::Fails { .. })));
@@ -145,7 +145,7 @@ impl FittingRun<'_> {
     /// The peak reserved that the file has, if the question is about the run's own settings: a replay that
     /// begins late does not have the memory that was cached before.
     fn own_reserved(&self) -> Option<Bytes> {
-        self.run.recorded_reserved.filter(|_| *self.conditions == self.run.conditions())
+        self.run.recorded.reserved.filter(|_| *self.conditions == self.run.conditions())
     }
 
     /// The verdict in one sentence.

@@ -1,22 +1,17 @@
 //! `blockyard autopsy`: why a run went out of memory, as text and as JSON.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
 
 use blockyard_answers::{AutopsyAnswer, PinnedSegment};
 use blockyard_lab::{Autopsy, Run, autopsy as ask};
 use blockyard_record::{StreamId, frame_text, grouped, own_line};
 
-use super::{ConfOptions, FileOptions, QuestionReply, each};
+use super::{ConfOptions, QuestionReply};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 /// How many pinned segments and changes the text shows; JSON has all.
 const MAX_ROWS: usize = 5;
-
-pub(crate) fn autopsy(options: &FileOptions<ConfOptions>) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
-}
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
     let conditions = options.of_run(run);
