@@ -5,6 +5,7 @@ mod compared;
 mod layout;
 mod pinned;
 
+pub use axes::answer_sides;
 pub use compared::{ComparedCurve, ComparedTimelines, CurvePart, compared_timelines};
 pub use layout::{PlacedBlock, PlannedLayout, planned_layout};
 pub use pinned::{PinnedBlock, PinnedRow, pinned_segments, pinned_segments_height};

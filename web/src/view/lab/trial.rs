@@ -1,7 +1,7 @@
 //! The run before and after a change on one scale, and buttons that try changes which would have prevented an
 //! out of memory.
 
-use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
+use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, compared_timelines};
 use blockyard_lab::{
     Change, ChangeKind, Outcome, QuestionKind, Row, VerdictAnswer, VerdictKind, context_and_libraries,
     is_drivers_pool,
@@ -11,7 +11,7 @@ use blockyard_rules::conf_text;
 use blockyard_workload::Request;
 use leptos::prelude::*;
 
-use super::parts::{figure, first_oom, hypothesis};
+use super::parts::{figure_over_requests, first_oom, hypothesis};
 use crate::browser;
 use crate::lab::{Cell, Trial};
 use crate::messages::sentence;
@@ -40,9 +40,10 @@ pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u6
     // If only bounds of the limit are known, the curves are those of the lower bound.
     let limit = after.limit.map(|limit| (limit.low, limit.high));
     let timelines = ComparedTimelines { before: curve(before), after: curve(after), requests, limit };
-    let drawn = figure(session, "lab-timelines", label, HEIGHT_PX, move |width_px| {
-        compared_timelines(&timelines, is_difference.get(), Size::new(width_px, HEIGHT_PX))
-    });
+    let drawn =
+        figure_over_requests(session, "lab-timelines", label, (requests, HEIGHT_PX), move |part, size| {
+            compared_timelines(&timelines, is_difference.get(), part, size)
+        });
     view! {
         {drawn}
         {check(
