@@ -295,7 +295,7 @@ const CHECKED: &str = include_str!("checked.py");
 #[test]
 fn checks_of_unknown_values_pass_and_others_are_as_ever() {
     let Some((report, lines)) = done("checked", CHECKED, &[]) else { return };
-    assert_eq!(lines, ["passed", "branches: False 2", "known", "shape", "close"]);
+    assert_eq!(lines, ["passed", "branches: False 2", "helper", "known", "shape", "close"]);
     let passed = report.notes.iter().filter(|note| note.text.starts_with("the check is assumed to pass"));
     let mut places: Vec<u32> = passed.map(|note| note.line).collect();
     places.sort_unstable();
