@@ -71,6 +71,7 @@ pub struct GpuFit {
 
 /// The memory that a run took.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact about the run by itself")]
 pub struct Report {
     /// The program's exit status; 128 and the signal's number for a crash.
     pub status: i32,
