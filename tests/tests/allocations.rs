@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AddressMap, AllocationFilter, AxisPart, AllocationQuery, Allocations, Cell, Changes, Collector, ColorBy,
+    AddressMap, AllocationFilter, AllocationQuery, Allocations, AxisPart, Cell, Changes, Collector, ColorBy,
     FlameGraph, Grid, GridKind, GridView, GroupBy, Groups, MapView, Mark, Role, Size, TargetId, TimelineView,
-    bytes_of, describe_event, describe_target, flame_scene, holder_text, holder_texts, holders, range_sums, rows_in,
-    segment_map,
+    bytes_of, describe_event, describe_target, flame_scene, holder_text, holder_texts, holders, range_sums,
+    rows_in, segment_map,
 };
 use blockyard_pytorch::snapshot;
 use blockyard_record::{BlockState, Bytes, Recording};

@@ -134,7 +134,7 @@ fn from_device(
     let labels = labels.collect();
     run.set_stacks(failures.stacks, stacks, labels);
     if !is_capacity_known {
-        run.assume_capacity();
+        run.assume_capacity("a snapshot");
     }
     if let Some(note) = left_out_note(&left_out) {
         run.add_note(note);

@@ -331,10 +331,10 @@ impl Run {
     }
 
     /// Says that the capacity of the run is an assumption.
-    pub(crate) fn assume_capacity(&mut self) {
+    pub(crate) fn assume_capacity(&mut self, file: &str) {
         self.is_capacity_assumed = true;
         let note = format!(
-            "a snapshot does not say how much memory the device has: {} are assumed where nothing limits the run",
+            "{file} does not say how much memory the device has: {} are assumed where nothing limits the run",
             self.capacity
         );
         self.notes.assumed_capacity = Some(note.clone());

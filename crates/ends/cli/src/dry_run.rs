@@ -48,6 +48,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         snapshot: opened.path.clone(),
         iterations: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),
+        counts_non_pytorch: options.program.memory.leaves_out_non_pytorch(),
         keeps_requests: !options.address_orders,
         lists_lines: options.json.is_some() || options.address_orders,
         environment: environment(options),

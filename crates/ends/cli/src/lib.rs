@@ -51,6 +51,7 @@ mod typeface;
 mod verify;
 
 pub use export::{Export, export_bytes};
+pub use options::MemoryOption;
 pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, ProgramCall, play_program};

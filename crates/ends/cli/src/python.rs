@@ -17,7 +17,7 @@ use blockyard_torch::GpuProfile;
 use serde_json::json;
 
 use crate::exit_status::ExitStatus;
-use crate::options::{MAX_HOST_MEMORY, PythonOptions};
+use crate::options::{MAX_HOST_MEMORY, MemoryOption, PythonOptions};
 use crate::output;
 use crate::questions::json_line;
 
@@ -63,7 +63,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         max_requests: options.max_requests,
         host_memory: Some(options.max_host_memory),
         time_limit: Some(Duration::from_secs(options.time_limit)),
-        ..settings_on(gpu, conf, options.release, &options.file)?
+        ..settings_on(gpu, conf, options.release, options.memory, &options.file)?
     })
 }
 
@@ -82,6 +82,7 @@ fn settings_on(
     gpu: GpuProfile,
     conf: &str,
     release: Release,
+    memory: MemoryOption,
     file: &Path,
 ) -> anyhow::Result<ProgramSettings> {
     let config = AllocatorConfig::parse(conf, release).context("settings")?;
@@ -98,7 +99,11 @@ fn settings_on(
         gpu,
         config,
         folder: Some(file.parent().unwrap_or(Path::new("")).to_owned()),
-        non_pytorch: blockyard_gpus::context_and_libraries(),
+        non_pytorch: if memory.leaves_out_non_pytorch() {
+            blockyard_gpus::context_and_libraries()
+        } else {
+            Bytes::ZERO
+        },
         host_memory: Some(MAX_HOST_MEMORY),
         ..ProgramSettings::default()
     })
@@ -154,7 +159,7 @@ pub fn play_program(
         devices: call.devices,
         is_recorded: true,
         time_limit: Some(call.time_limit),
-        ..settings_on(gpu, &call.conf, Release::OF_RECORDED_OPERATORS, &call.file)?
+        ..settings_on(gpu, &call.conf, Release::OF_RECORDED_OPERATORS, MemoryOption::default(), &call.file)?
     };
     let program = program(&call.file, &call.arguments)?;
     let mut text = String::new();

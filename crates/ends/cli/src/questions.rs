@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use blockyard_answers::{Answer, AnswerLine, ErrorLine, Limit, VERSION};
-use blockyard_lab::Run;
+use blockyard_lab::{LabError, Run};
 use blockyard_record::grouped;
 use blockyard_replay::OnProgress;
 use blockyard_workload::Workload;
@@ -184,6 +184,8 @@ pub(crate) fn write_error(
     if as_json {
         let line = ErrorLine { version: VERSION, file: file.to_owned(), error: text };
         output::line(out, &json_line(&line)?)?;
+    } else if matches!(error.downcast_ref(), Some(LabError::Pasted(_))) {
+        output::line(out, &format!("{file}: {text}"))?;
     } else {
         output::line(out, &format!("{file}: no answer: {text}"))?;
     }

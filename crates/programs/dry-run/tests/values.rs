@@ -33,6 +33,31 @@ fn large_results_over_known_bytes_take_no_memory_of_the_host() {
     assert!(report.is_exact(), "{:?}", report.notes);
 }
 
+/// Masks of several MiB that the host wrote, then more work than a run does.
+const MASKS: &str = "\
+import torch
+masks = torch.arange(4 * 640 * 960).reshape(4, 640, 960) % 3
+small = masks.to(torch.uint8)
+for _ in range(3):
+    y, z = masks.cuda(), small.to('cuda', dtype=torch.long)
+    assert y.min() >= 0 and y.max() < 3
+    if not torch.equal(y, z) or (z > 2).any():
+        raise ValueError
+print(y.sum().item(), z[1].unique().tolist(), (y[3] == 1).sum().item())
+for _ in range(400):
+    y = y + 1
+print(y.min().item())
+";
+
+#[test]
+fn large_integers_of_the_host_are_known_until_the_work_of_a_run_is_done() {
+    let Some((report, lines)) = done(MASKS, &[]) else { return };
+    assert_eq!(lines, ["2457600 [0, 1, 2] 204800", "1"]);
+    let sentences = report.sentences();
+    assert_eq!(sentences.len(), 1, "{sentences:?}");
+    assert!(sentences[0].contains("program.py:12: "), "{sentences:?}");
+}
+
 /// Arguments that are freed when the operator ends, and arguments that the operator writes.
 const ARGUMENTS: &str = "\
 import torch
@@ -295,7 +320,7 @@ const CHECKED: &str = include_str!("checked.py");
 #[test]
 fn checks_of_unknown_values_pass_and_others_are_as_ever() {
     let Some((report, lines)) = done(CHECKED, &[]) else { return };
-    assert_eq!(lines, ["passed", "branches: False 2", "known", "shape", "close"]);
+    assert_eq!(lines, ["passed", "branches: False 2", "helper", "known", "shape", "close"]);
     let passed = report.notes.iter().filter(|note| note.text.starts_with("the check is assumed to pass"));
     let mut places: Vec<u32> = passed.map(|note| note.line).collect();
     places.sort_unstable();

@@ -8,7 +8,7 @@ use blockyard_answers::{
     FitProbe, FitResult, FitRun,
 };
 use blockyard_dry_run::{EXACT, NonPytorchMemory};
-use blockyard_gpus::non_pytorch_measured_text;
+use blockyard_gpus::left_for_pytorch_text;
 use blockyard_record::{Bytes, grouped};
 
 use super::map::MapText;
@@ -321,13 +321,7 @@ pub(super) fn write_on_gpu(text: &mut String, terms: &FitConditions, best: Optio
         writeln!(text, "  {sentence}")?;
     }
     if counts_non_pytorch(terms) {
-        writeln!(
-            text,
-            "  {} of the GPU's {total} are left for PyTorch: each run leaves out the non-PyTorch memory of \
-             the CUDA context and libraries ({})",
-            left(terms, best),
-            non_pytorch_measured_text(&terms.gpu.name)
-        )?;
+        writeln!(text, "  {}", left_for_pytorch_text(left(terms, best), total, &terms.gpu.name))?;
     }
     let all = reserved.saturating_add(non_pytorch.bytes());
     if all > total {
