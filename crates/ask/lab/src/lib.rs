@@ -51,6 +51,7 @@
 mod addresses;
 mod autopsy;
 mod bound;
+mod code_fixes;
 mod compare;
 mod conditions;
 mod diff;
@@ -77,10 +78,10 @@ mod wire;
 
 // Parts of answers that are the JSON of `blockyard-answers`.
 pub use blockyard_answers::{
-    Alignment, AllocatorRow, Diff, FailedAllocation, FindingTopic, FirstDifference, FirstOom, Forecast, Gap,
-    GapAtMoment, GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, IterationSource,
-    LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName, PeakChange, PeakDiff, PinnedSegment,
-    PinningBlock, QuestionKind, VerdictKind,
+    Alignment, AllocatorRow, CodeFix, CodeFixKind, Diff, FailedAllocation, FindingTopic, FirstDifference,
+    FirstOom, Forecast, Gap, GapAtMoment, GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite,
+    IterationSource, LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName, PeakChange,
+    PeakDiff, PinnedSegment, PinningBlock, QuestionKind, VerdictKind,
 };
 pub use blockyard_gpus::{context_and_libraries, non_pytorch_measured_text, pytorch_memory};
 

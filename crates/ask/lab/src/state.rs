@@ -208,6 +208,7 @@ impl DeviceState {
             moment: 0,
             forecast: None,
             gap: Some(gap).filter(|gap| !gap.at_peak.reserved.is_zero()),
+            code_fixes: Vec::new(),
         }
     }
 }

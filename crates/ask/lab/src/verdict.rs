@@ -22,11 +22,12 @@ use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{fitting_setting, setting_findings};
 use crate::autopsy::{GrowthToFailure, failure_and_growth, passes_changed};
+use crate::code_fixes::add_code_fixes;
 use crate::gap::add_gap;
 use crate::lifetimes::lifetimes;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, FindingTopic, Forecast, Gap, HoldingLine, IterationSource,
-    LabError, Leaks, LimitedRun, MomentName, Run, VerdictKind,
+    Autopsy, Change, ChangeKind, CodeFix, Conditions, FindingTopic, Forecast, Gap, HoldingLine,
+    IterationSource, LabError, Leaks, LimitedRun, MomentName, Run, VerdictKind,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -57,6 +58,9 @@ pub struct Verdict {
     pub forecast: Option<Forecast>,
     /// The bytes that are reserved and that no live tensor asked for; `None` if no request is replayed.
     pub gap: Option<Gap>,
+    /// The changes of the program's code that lower the peak of allocated bytes: estimates, the one that takes
+    /// most first.
+    pub code_fixes: Vec<CodeFix>,
 }
 
 /// A sentence of a verdict.
@@ -96,6 +100,7 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
         None => verdict_of_fit(run, conditions, on_progress)?,
     };
     add_gap(&mut verdict, run, conditions, on_progress)?;
+    add_code_fixes(&mut verdict, run, conditions, on_progress)?;
     Ok(verdict)
 }
 
@@ -176,7 +181,18 @@ fn verdict_of_failure(
         }
     }
     let autopsy = Some(Box::new(found));
-    Ok(Verdict { kind, headline, findings, setting, autopsy, held, moment, forecast: None, gap: None })
+    Ok(Verdict {
+        kind,
+        headline,
+        findings,
+        setting,
+        autopsy,
+        held,
+        moment,
+        forecast: None,
+        gap: None,
+        code_fixes: Vec::new(),
+    })
 }
 
 /// The warning about two settings that do not belong together.
@@ -199,7 +215,7 @@ const LIMIT_OF_THE_PROCESS: &str = "a limit of the process refused the request, 
      program, and for `per_process_memory_fraction` in its settings (advice, which no replay can test)";
 
 /// A file has one batch size. Only a run of the program shows the memory of another batch size.
-const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, in the page under Python or with `blockyard dry-run`";
+pub(crate) const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, in the page under Python or with `blockyard dry-run`";
 
 impl Finding {
     pub(crate) fn about(about: FindingTopic, text: impl Into<String>, request: Option<u64>) -> Self {

@@ -83,7 +83,18 @@ pub(super) fn verdict_of_fit(
     }
     let kind = if grows_at_all { VerdictKind::Grows } else { VerdictKind::Fits };
     let (headline, forecast) = (fit.headline(), fit.forecast);
-    Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment, forecast, gap: None })
+    Ok(Verdict {
+        kind,
+        headline,
+        findings,
+        setting,
+        autopsy: None,
+        held,
+        moment,
+        forecast,
+        gap: None,
+        code_fixes: Vec::new(),
+    })
 }
 
 fn verdict_without_replay(error: &RowError) -> Verdict {
@@ -98,6 +109,7 @@ fn verdict_without_replay(error: &RowError) -> Verdict {
         moment: 0,
         forecast: None,
         gap: None,
+        code_fixes: Vec::new(),
     }
 }
 

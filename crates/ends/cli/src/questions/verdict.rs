@@ -67,6 +67,7 @@ fn to_json(found: Verdict, conf: String) -> VerdictAnswer {
         setting: found.setting,
         forecast: found.forecast,
         gap: found.gap,
+        code_fixes: found.code_fixes,
     }
 }
 
