@@ -19,9 +19,8 @@ use self::changed_requests::ChangedRequests;
 use self::training::Training;
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome_before;
-use crate::verdict::{Finding, SMALLER_BATCH};
 use crate::{
-    CodeFix, CodeFixKind, Conditions, FindingTopic, LabError, LimitedRun, Run, Verdict, VerdictKind,
+    CodeFix, CodeFixKind, Conditions, Finding, FindingTopic, LabError, LimitedRun, Run, Verdict, VerdictKind,
 };
 
 /// A change that takes less than one in this many bytes of the peak is left out.
@@ -45,13 +44,13 @@ pub(crate) fn add_code_fixes(
     on_progress: OnProgress,
 ) -> Result<(), LabError> {
     // A leak has its own advice. Without stacks nothing is known about the code.
-    if matches!(verdict.kind, VerdictKind::NotReplayed | VerdictKind::Leak) || !run.has_stacks() {
+    if matches!(verdict.answer.kind, VerdictKind::NotReplayed | VerdictKind::Leak) || !run.has_stacks() {
         return Ok(());
     }
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("trying changes of the code", done, total));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    let failed = verdict.autopsy.as_ref().map(|found| found.failed.request);
+    let failed = verdict.autopsy.as_ref().map(|found| found.failure.request.request);
     let failed = failed.and_then(|request| usize::try_from(request.checked_sub(1)?).ok());
     let Some(training) = Training::of(limited.run(), failed) else { return Ok(()) };
     let bounds = limited.conditions_at_bounds(&conditions.conf);
@@ -89,16 +88,13 @@ pub(crate) fn add_code_fixes(
         });
     }
     fixes.sort_by_key(|fix| (std::cmp::Reverse(fix.bytes), fix.kind));
-    if fixes.iter().any(|fix| fix.kind == CodeFixKind::SmallerBatch) {
-        verdict.findings.retain(|finding| finding.text != SMALLER_BATCH);
-    }
     let findings = fixes.iter().map(|fix| Finding::about(FindingTopic::Code, &fix.sentence, None));
-    verdict.findings.extend(findings);
+    verdict.answer.findings.extend(findings);
     if !fixes.is_empty() {
-        verdict.findings.push(Finding::about(FindingTopic::Code, PROOF, None));
+        verdict.answer.findings.push(Finding::about(FindingTopic::Code, PROOF, None));
     }
-    verdict.findings.sort_by_key(|finding| finding.about);
-    verdict.code_fixes = fixes;
+    verdict.answer.findings.sort_by_key(|finding| finding.about);
+    verdict.answer.code_fixes = fixes;
     Ok(())
 }
 

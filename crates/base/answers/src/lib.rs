@@ -58,8 +58,7 @@ pub use blockyard_record::{Bytes, DeviceAddr, MemoryAtFailure, OomCause, PoolId,
 
 pub use allocators::{AllocatorRow, AllocatorsAnswer};
 pub use autopsy::{
-    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeKindAnswer, ChangeValue, FailedAllocation,
-    PinnedSegment, PinningBlock,
+    AutopsyAnswer, AutopsyFailure, Change, ChangeKind, FailedAllocation, PinnedSegment, PinningBlock,
 };
 pub use bound::BoundAnswer;
 pub use certificate::{
@@ -68,9 +67,9 @@ pub use certificate::{
 pub use code_fix::{CodeFix, CodeFixKind};
 pub use diff::{Alignment, Diff, DiffAnswer, LineChange, PeakChange, PeakDiff};
 pub use dry_run::{
-    BytesRange, DRY_RUN_VERSION, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote,
-    DryRunGpu, DryRunHolder, DryRunKeeper, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks,
-    DryRunPutLine, DryRunRank, DryRunRanks, DryRunResult, DryRunStep, ProgramLine,
+    BytesRange, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu,
+    DryRunHolder, DryRunKeeper, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks, DryRunPutLine,
+    DryRunRank, DryRunRanks, DryRunResult, DryRunStep, ProgramLine,
 };
 pub use fit::{FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting};
 pub use fit_layouts::{FitLayout, FitLayoutsAnswer, FitLayoutsOnGpu, FitRank};
@@ -96,6 +95,6 @@ pub use snapshot::{
     DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SnapshotAnswer, SnapshotLine, StackFrame,
 };
 pub use verdict::{
-    FindingAnswer, FindingTopic, Forecast, HoldingLineAnswer, MomentName, VerdictAnswer, VerdictKind,
-    VerdictMomentAnswer,
+    Finding, FindingTopic, Forecast, HoldingLine, MomentName, VerdictAnswer, VerdictKind, VerdictMoment,
+    called_at,
 };

@@ -134,6 +134,6 @@ pub use timeline::{
     timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
 };
 pub use words::{
-    StepText, block_age_steps, block_facts, breakdown_text, describe_event, describe_step, describe_target,
-    map_text, timeline_text,
+    FailureText, StepText, block_age_steps, block_facts, breakdown_text, describe_event, describe_step,
+    describe_target, map_text, timeline_text,
 };

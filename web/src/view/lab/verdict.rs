@@ -2,8 +2,8 @@
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    Change, ChangeKind, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind,
-    SearchResult, Verdict, VerdictKind, VerdictMoment,
+    Autopsy, Change, ChangeKind, CodeFix, Conditions, Finding, FindingTopic, HoldingLine, MomentName,
+    QuestionKind, SearchResult, Verdict, VerdictAnswer, VerdictKind, VerdictMoment,
 };
 use blockyard_record::{Bytes, counted, grouped};
 use blockyard_rules::conf_text;
@@ -61,6 +61,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
 }
 
 fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&SearchResult>) -> AnyView {
+    let Verdict { answer: found, autopsy } = found;
     let given = untrack(|| given_text(session, under));
     let class = match found.kind {
         // Under conditions that the reader gave, a failure is a hypothesis and not a failure of the run.
@@ -109,7 +110,7 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         <p class=class data-testid="verdict-headline">{with_code(session, &headline)}</p>
         {asked(session)}
         {hypothesis(session, under)}
-        {fixes(session, found)}
+        {autopsy.as_deref().map(|autopsy| fixes(session, autopsy, found.code_fixes.first()))}
         {again(session, found)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
@@ -117,11 +118,9 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
 }
 
 /// The change of the code that takes most, which is an estimate, a button for the best change of each kind that
-/// a replay proved, and the run before and after the one that was tried last; empty for a run without a failure.
-fn fixes(session: Session, found: &Verdict) -> AnyView {
-    let Some(autopsy) = &found.autopsy else { return ().into_any() };
-    let code = found.code_fixes.first();
-    let mut changes = best_of_kinds(&autopsy.changes);
+/// a replay proved, and the run before and after the one that was tried last.
+fn fixes(session: Session, autopsy: &Autopsy, code: Option<&CodeFix>) -> AnyView {
+    let mut changes = best_of_kinds(&autopsy.failure.changes);
     // One change of each kind: of the code, of a setting, and of the memory.
     changes.retain(|change| code.is_none() || kind_of(change) != 2);
     let code = code.map(|fix| {
@@ -192,14 +191,14 @@ fn asked_text(answers: &Answers) -> Option<String> {
 }
 
 /// A sentence with links to its moments and to the row of its setting.
-fn item(session: Session, found: &Verdict, finding: &Finding, is_first: bool) -> AnyView {
+fn item(session: Session, found: &VerdictAnswer, finding: &Finding, is_first: bool) -> AnyView {
     let words = with_code(session, &sentence(&finding.text));
     let moments = finding.moments.iter().filter(|moment| is_first || !is_of_verdict(moment));
     let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone()));
     // Settings that do not help have no link. Settings that help after a failure have a button above; a setting
     // whose help depends on the limit is shown at both of its ends.
     let is_asked = match finding.about {
-        FindingTopic::Helps => found.autopsy.is_none(),
+        FindingTopic::Helps => found.cause.is_none(),
         FindingTopic::DependsOnLimit => true,
         _ => false,
     };
@@ -231,7 +230,7 @@ fn ask_what_if(session: Session) {
 
 /// Moves the cursor to a moment, and marks the blocks of a line.
 fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>) -> AnyView {
-    let words = match (moment.name, moment.iteration) {
+    let words = match (moment.name, moment.step) {
         (name, Some(step)) if !is_of_verdict(&moment) => {
             format!("Show {} (iteration {})", name.text(), grouped(step))
         }
@@ -258,7 +257,7 @@ fn moment_title(moment: VerdictMoment, line: Option<&str>) -> String {
 }
 
 /// The lines that held the memory, each with its bytes. A click on a line shows its blocks.
-fn held(session: Session, found: &Verdict) -> AnyView {
+fn held(session: Session, found: &VerdictAnswer) -> AnyView {
     let held = &found.held;
     if held.is_empty() {
         return ().into_any();
@@ -286,7 +285,7 @@ fn held(session: Session, found: &Verdict) -> AnyView {
         let blocks = blocks_text(rest.iter().map(|line| line.blocks).sum());
         rows.push((bytes, view! { {words}" "<span class="quiet">{blocks}</span> }.into_any()));
     }
-    let when = if found.autopsy.is_none() { "at the peak" } else { "at the failure" };
+    let when = if found.cause.is_none() { "at the peak" } else { "at the failure" };
     let other = other_peak(session, found)
         .map(|words| view! { <p class="quiet" data-testid="verdict-other-peak">{words}</p> }.into_any());
     view! {
@@ -303,7 +302,7 @@ fn blocks_text(count: u64) -> String {
 
 /// The sentence about a replay whose peak is at another moment than the peak of the figures: both moments,
 /// and the reason. `None` if both moments are the same.
-fn other_peak(session: Session, found: &Verdict) -> Option<String> {
+fn other_peak(session: Session, found: &VerdictAnswer) -> Option<String> {
     let run = session.run.get_untracked();
     let is_text = untrack(|| session.shows_text());
     let mut moments = found.findings.iter().flat_map(|finding| &finding.moments);

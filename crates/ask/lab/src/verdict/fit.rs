@@ -4,19 +4,19 @@ use blockyard_record::{Bytes, counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::growth::{
-    LineGrowth, by_line, forecast_finding, growth_findings, growth_headline, is_much_growth, iterations_left,
+    LineGrowth, by_line, forecast_finding, grow_much, growth_findings, growth_headline, iterations_left,
     larger_requests_finding, larger_requests_headline,
 };
 use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
 use super::moments::Moments;
 use super::settings::{setting_comparison, under_plain_settings};
-use super::{Finding, FindingTopic, MomentName, Verdict, VerdictKind, growth_advice, pair_finding};
+use super::{growth_advice, pair_finding};
 use crate::forecast::{Forecaster, forecast_end};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
 use crate::{
-    Conditions, Forecast, HoldingLine, LabError, Leaks, LimitedRun, Outcome, Row, RowError, Run, leaks,
-    recommended_row,
+    Conditions, Finding, FindingTopic, Forecast, HoldingLine, LabError, Leaks, LimitedRun, MomentName,
+    Outcome, Row, RowError, Run, VerdictAnswer, VerdictKind, leaks, recommended_row,
 };
 
 /// The verdict about a run without a failure, or about a run that cannot be replayed.
@@ -24,13 +24,13 @@ pub(super) fn verdict_of_fit(
     run: &Run,
     conditions: &Conditions,
     on_progress: OnProgress,
-) -> Result<Verdict, LabError> {
+) -> Result<VerdictAnswer, LabError> {
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
     let own = replay_under(run, conditions, 0, &mut on_done)?;
     let outcome = match &own.outcome {
         Ok(outcome) => outcome,
-        Err(error) => return Ok(verdict_without_replay(error)),
+        Err(error) => return Ok(verdict_without_replay(conditions, error)),
     };
     let grows = leaks(run, on_progress)?;
     let lines = by_line(&grows);
@@ -49,7 +49,7 @@ pub(super) fn verdict_of_fit(
     let is_growing = grows.has_known_iterations
         && match &forecast {
             Some(forecast) => *forecast != Forecast::Finishes,
-            None => is_much_growth(&lines, outcome.peak_allocated),
+            None => grow_much(&lines, outcome.peak_allocated),
         };
     let growing = lines.first().filter(|_| is_growing);
     let larger = larger.filter(|_| matches!(forecast, Some(Forecast::Fails { .. })));
@@ -83,30 +83,33 @@ pub(super) fn verdict_of_fit(
     }
     let kind = if grows_at_all { VerdictKind::Grows } else { VerdictKind::Fits };
     let (headline, forecast) = (fit.headline(), fit.forecast);
-    Ok(Verdict {
+    let conf = conditions.conf.clone();
+    Ok(VerdictAnswer {
+        conf,
         kind,
         headline,
+        cause: None,
         findings,
-        setting,
-        autopsy: None,
         held,
         moment,
+        setting,
         forecast,
         gap: None,
         code_fixes: Vec::new(),
     })
 }
 
-fn verdict_without_replay(error: &RowError) -> Verdict {
+fn verdict_without_replay(conditions: &Conditions, error: &RowError) -> VerdictAnswer {
     let text = format!("the requests cannot be replayed: {error}");
-    Verdict {
+    VerdictAnswer {
+        conf: conditions.conf.clone(),
         kind: VerdictKind::NotReplayed,
         headline: "the run cannot be replayed".to_owned(),
+        cause: None,
         findings: vec![Finding::about(FindingTopic::Certainty, text, None)],
-        setting: None,
-        autopsy: None,
         held: Vec::new(),
         moment: 0,
+        setting: None,
         forecast: None,
         gap: None,
         code_fixes: Vec::new(),
@@ -144,7 +147,7 @@ impl FittingRun<'_> {
     /// The peak reserved that the file has, if the question is about the run's own settings: a replay that
     /// begins late does not have the memory that was cached before.
     fn own_reserved(&self) -> Option<Bytes> {
-        self.run.recorded_reserved.filter(|_| *self.conditions == self.run.conditions())
+        self.run.recorded.reserved.filter(|_| *self.conditions == self.run.conditions())
     }
 
     /// The verdict in one sentence.

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::ops::ControlFlow;
 
 use blockyard_dry_run::{DryRunKeeper, IterationEnds, Report};
-use blockyard_lab::{IterationSource, Run, leaks};
+use blockyard_lab::{IterationSource, Run, growth_text, is_much_growth, leaks};
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot};
 use blockyard_record::{Bytes, TraceAction, counted, shortened_path};
 use blockyard_workload::Request;
@@ -14,9 +14,6 @@ use super::is_interrupted;
 
 /// A keeper of less than one in this many of the bytes at the peak is in the JSON alone.
 const MIN_KEPT_DIVISOR: u64 = 1000;
-/// Growth whose keeper was not found counts from one in this many of the bytes at the peak on, as in the
-/// verdict about a file.
-const MIN_GROWTH_DIVISOR: u64 = 100;
 /// How many keepers are named.
 const MAX_KEEPERS: usize = 4;
 
@@ -30,8 +27,8 @@ pub(super) fn add_growth(report: &mut Report) {
     let Some((ends, growth)) = iterations(report) else { return };
     report.keepers = report.found_keepers.growing(&ends);
     let kept: Bytes = report.keepers.iter().map(|keeper| keeper.growth).sum();
-    let is_much = growth.get().saturating_mul(MIN_GROWTH_DIVISOR) >= peak(report).get();
-    report.growth = if is_much { kept.max(growth) } else { kept };
+    // Growth whose keeper was not found counts as in the verdict about a file.
+    report.growth = if is_much_growth(growth, peak(report)) { kept.max(growth) } else { kept };
 }
 
 fn peak(report: &Report) -> Bytes {
@@ -89,16 +86,18 @@ fn served_requests(device: &DeviceSnapshot, run: &Run) -> Vec<usize> {
 
 /// The sentences about growth; none where nothing grows, or little.
 pub(super) fn write_growth(text: &mut String, report: &Report) -> fmt::Result {
-    let peak = peak(report).get();
-    let is_shown = |keeper: &&DryRunKeeper| keeper.growth.get().saturating_mul(MIN_KEPT_DIVISOR) >= peak;
+    let peak = peak(report);
+    let is_shown =
+        |keeper: &&DryRunKeeper| keeper.growth.get().saturating_mul(MIN_KEPT_DIVISOR) >= peak.get();
     let shown: Vec<&DryRunKeeper> = report.keepers.iter().filter(is_shown).take(MAX_KEEPERS).collect();
     let has_ended_well = report.error.is_none() && report.status == 0 && !report.is_cut;
     let head = if has_ended_well { "it fits so far, and grows" } else { "memory grew" };
     match shown.first() {
-        Some(most) => writeln!(text, "  {head}: {}", growth_text(most))?,
-        None if report.growth.get().saturating_mul(MIN_GROWTH_DIVISOR) >= peak
-            && !report.growth.is_zero() =>
-        {
+        Some(most) => {
+            let grown = growth_text(most.iterations, "iteration", most.growth_tensors, most.growth);
+            writeln!(text, "  {head}: {grown}")?;
+        }
+        None if is_much_growth(report.growth, peak) && !report.growth.is_zero() => {
             return writeln!(
                 text,
                 "  {head}: iterations after the first two kept {}; which object keeps it was not found",
@@ -111,25 +110,6 @@ pub(super) fn write_growth(text: &mut String, report: &Report) -> fmt::Result {
         writeln!(text, "  {}", keeper_text(keeper))?;
     }
     Ok(())
-}
-
-/// ``each of 58 iterations kept 1 tensor (10 KiB)``.
-fn growth_text(keeper: &DryRunKeeper) -> String {
-    let each = |all: u64| {
-        all.checked_div(keeper.iterations)
-            .filter(|each| *each > 0 && each.saturating_mul(keeper.iterations) == all)
-    };
-    let iterations = counted(keeper.iterations, "iteration");
-    match (each(keeper.growth_tensors), each(keeper.growth.get())) {
-        (Some(tensors), Some(bytes)) => {
-            format!("each of {iterations} kept {} ({})", counted(tensors, "tensor"), Bytes::new(bytes))
-        }
-        _ => format!(
-            "{iterations} kept {}, {} together",
-            counted(keeper.growth_tensors, "tensor"),
-            keeper.growth
-        ),
-    }
 }
 
 /// ``` `history` in `main` (train.py:17 appends) keeps 60 tensors, 600 KiB, made at train.py:10```.
