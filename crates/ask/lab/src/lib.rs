@@ -51,6 +51,7 @@
 mod addresses;
 mod autopsy;
 mod bound;
+mod code_fixes;
 mod compare;
 mod conditions;
 mod diff;
@@ -76,11 +77,11 @@ mod what_if;
 
 // Parts of answers that are the JSON of `blockyard-answers`.
 pub use blockyard_answers::{
-    Alignment, AllocatorRow, AutopsyFailure, Change, ChangeKind, Diff, FailedAllocation, Finding,
-    FindingTopic, FirstDifference, FirstOom, Forecast, Gap, GapAtMoment, GapOutcome, GapParts, GapRemedy,
-    GapRemedyKind, GrowingCallSite, HoldingLine, IterationSource, LeaksAnswer, Limit, LimitKind, LimitSource,
-    LineChange, MomentName, PeakChange, PeakDiff, PinnedSegment, PinningBlock, QuestionKind, VerdictAnswer,
-    VerdictKind, VerdictMoment,
+    Alignment, AllocatorRow, AutopsyFailure, Change, ChangeKind, CodeFix, CodeFixKind, Diff,
+    FailedAllocation, Finding, FindingTopic, FirstDifference, FirstOom, Forecast, Gap, GapAtMoment,
+    GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, HoldingLine, IterationSource,
+    LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName, PeakChange, PeakDiff, PinnedSegment,
+    PinningBlock, QuestionKind, VerdictAnswer, VerdictKind, VerdictMoment,
 };
 pub use blockyard_gpus::{context_and_libraries, non_pytorch_measured_text, pytorch_memory};
 

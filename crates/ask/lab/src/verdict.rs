@@ -21,11 +21,12 @@ use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{fitting_setting, setting_findings};
 use crate::autopsy::{GrowthToFailure, failure_and_growth, passes_changed};
+use crate::code_fixes::add_code_fixes;
 use crate::gap::add_gap;
 use crate::lifetimes::lifetimes;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, Finding, FindingTopic, IterationSource, LabError, Leaks,
-    LimitedRun, MomentName, Run, VerdictAnswer, VerdictKind,
+    Autopsy, Change, ChangeKind, CodeFixKind, Conditions, Finding, FindingTopic, IterationSource, LabError,
+    Leaks, LimitedRun, MomentName, Run, VerdictAnswer, VerdictKind,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -55,6 +56,13 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
         None => Verdict { answer: verdict_of_fit(run, conditions, on_progress)?, autopsy: None },
     };
     add_gap(&mut verdict.answer, run, conditions, on_progress)?;
+    add_code_fixes(&mut verdict, run, conditions, on_progress)?;
+    let is_estimated = verdict.answer.code_fixes.iter().any(|fix| fix.kind == CodeFixKind::SmallerBatch);
+    if verdict.autopsy.is_some() && !is_estimated {
+        let findings = &mut verdict.answer.findings;
+        findings.push(Finding::about(FindingTopic::Shortfall, SMALLER_BATCH, None));
+        findings.sort_by_key(|finding| finding.about);
+    }
     Ok(verdict)
 }
 
@@ -127,7 +135,6 @@ fn verdict_of_failure(
     if found.limit.is_inferred() && found.limit.is_fraction() {
         findings.push(Finding::about(FindingTopic::Helps, LIMIT_OF_THE_PROCESS, None));
     }
-    findings.push(Finding::about(FindingTopic::Shortfall, SMALLER_BATCH, None));
     findings.extend(run.device_words.iter().map(|device| Finding::about(FindingTopic::Gpus, device, None)));
     findings.extend(gpu_for_the_request(&found));
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
@@ -152,6 +159,7 @@ fn verdict_of_failure(
         setting,
         forecast: None,
         gap: None,
+        code_fixes: Vec::new(),
     };
     Ok(Verdict { answer, autopsy: Some(Box::new(found)) })
 }

@@ -33,6 +33,7 @@ mod allocators;
 mod autopsy;
 mod bound;
 mod certificate;
+mod code_fix;
 mod diff;
 mod dry_run;
 mod fit;
@@ -63,6 +64,7 @@ pub use bound::BoundAnswer;
 pub use certificate::{
     CertificateAnswer, ComparedFacts, Difference, FactCount, VerifyAnswer, VerifyError, VerifyLine,
 };
+pub use code_fix::{CodeFix, CodeFixKind};
 pub use diff::{Alignment, Diff, DiffAnswer, LineChange, PeakChange, PeakDiff};
 pub use dry_run::{
     BytesRange, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu,

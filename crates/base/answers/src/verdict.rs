@@ -3,7 +3,7 @@
 use blockyard_record::{Bytes, OomCause};
 use serde::{Deserialize, Serialize};
 
-use crate::Gap;
+use crate::{CodeFix, Gap};
 
 /// The verdict about a run, in the order in which a reader asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,9 @@ pub struct VerdictAnswer {
     /// The bytes that are reserved and that no live tensor asked for; null where no request is replayed and
     /// no memory is known.
     pub gap: Option<Gap>,
+    /// The changes of the program's code that lower the peak of allocated bytes, at most one of each kind, the
+    /// one that takes most first. All are estimates. Empty where no stacks of a training were recorded.
+    pub code_fixes: Vec<CodeFix>,
 }
 
 /// A verdict in a word.
@@ -115,6 +118,8 @@ pub enum FindingTopic {
     /// What lets the run pass, or takes less memory.
     #[serde(rename = "passes")]
     Helps,
+    /// What a change of the program's code would take: estimates.
+    Code,
     /// What was replayed and helps at one bound of the limit alone. JSON has the word
     /// `fails`, and the sentence says at which bound the request fails.
     #[serde(rename(serialize = "fails"))]
@@ -134,12 +139,13 @@ pub enum FindingTopic {
 
 impl FindingTopic {
     /// All questions, in their order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Happened,
         Self::Grows,
         Self::Gap,
         Self::Certainty,
         Self::Helps,
+        Self::Code,
         Self::DependsOnLimit,
         Self::DoesNotHelp,
         Self::Shortfall,
@@ -156,6 +162,7 @@ impl FindingTopic {
             Self::Gap => "Why more is reserved than requested",
             Self::Certainty => "How sure that is",
             Self::Helps => "What helps",
+            Self::Code => "What changes of the code would take",
             Self::DependsOnLimit => "What helps at one end of the limit",
             Self::DoesNotHelp => "What does not help",
             Self::Shortfall => "What would be enough",

@@ -2,8 +2,8 @@
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    Autopsy, Change, ChangeKind, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind,
-    SearchResult, Verdict, VerdictAnswer, VerdictKind, VerdictMoment,
+    Autopsy, Change, ChangeKind, CodeFix, Conditions, Finding, FindingTopic, HoldingLine, MomentName,
+    QuestionKind, SearchResult, Verdict, VerdictAnswer, VerdictKind, VerdictMoment,
 };
 use blockyard_record::{Bytes, counted, grouped};
 use blockyard_rules::conf_text;
@@ -110,33 +110,44 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         <p class=class data-testid="verdict-headline">{with_code(session, &headline)}</p>
         {asked(session)}
         {hypothesis(session, under)}
-        {autopsy.as_deref().map(|autopsy| fixes(session, autopsy))}
+        {autopsy.as_deref().map(|autopsy| fixes(session, autopsy, found.code_fixes.first()))}
         {again(session, found)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
     .into_any()
 }
 
-/// A button for the best change of each kind that a replay proved, and the run before and after the one that
-/// was tried last.
-fn fixes(session: Session, autopsy: &Autopsy) -> AnyView {
+/// The change of the code that takes most, which is an estimate, a button for the best change of each kind that
+/// a replay proved, and the run before and after the one that was tried last.
+fn fixes(session: Session, autopsy: &Autopsy, code: Option<&CodeFix>) -> AnyView {
+    let mut changes = best_of_kinds(&autopsy.failure.changes);
+    // One change of each kind: of the code, of a setting, and of the memory.
+    changes.retain(|change| code.is_none() || kind_of(change) != 2);
+    let code = code.map(|fix| {
+        view! { <p data-testid="verdict-code-fix">{with_code(session, &sentence(&fix.sentence))}</p> }
+    });
     view! {
-        {change_buttons(session, &best_of_kinds(&autopsy.failure.changes))}
+        {code}
+        {change_buttons(session, &changes)}
         {trial(session)}
     }
     .into_any()
 }
 
-/// The first change of a setting, of the program, and of the memory, in the order of `changes`.
-fn best_of_kinds(changes: &[Change]) -> Vec<Change> {
-    let kind = |change: &Change| match change.kind {
+/// The kind of a change, as a number: a setting, the memory, the program.
+fn kind_of(change: &Change) -> u8 {
+    match change.kind {
         ChangeKind::Setting(_) => 0,
         ChangeKind::Limit(_) => 1,
         _ => 2,
-    };
+    }
+}
+
+/// The first change of a setting, of the program, and of the memory, in the order of `changes`.
+fn best_of_kinds(changes: &[Change]) -> Vec<Change> {
     let mut best: Vec<Change> = Vec::new();
     for change in changes {
-        if best.iter().all(|known| kind(known) != kind(change)) {
+        if best.iter().all(|known| kind_of(known) != kind_of(change)) {
             best.push(change.clone());
         }
     }

@@ -95,6 +95,7 @@ pub(super) fn verdict_of_fit(
         setting,
         forecast,
         gap: None,
+        code_fixes: Vec::new(),
     })
 }
 
@@ -111,6 +112,7 @@ fn verdict_without_replay(conditions: &Conditions, error: &RowError) -> VerdictA
         setting: None,
         forecast: None,
         gap: None,
+        code_fixes: Vec::new(),
     }
 }
 
