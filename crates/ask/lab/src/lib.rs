@@ -103,7 +103,7 @@ pub use setting_search::{
     SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, recommended_row, search,
 };
 pub use source::{RunSource, Simulation, unpacked_text};
-pub use verdict::{Finding, Verdict, VerdictMoment, verdict};
+pub use verdict::{Finding, Verdict, VerdictMoment, one_of_each_kind, verdict};
 pub use what_if::{WhatIf, what_if};
 
 /// The number of a request for people, who count from 1.

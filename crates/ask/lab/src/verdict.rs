@@ -5,8 +5,10 @@ mod growth;
 mod memory;
 mod moments;
 mod settings;
+mod summary;
 
 pub use moments::VerdictMoment;
+pub use summary::one_of_each_kind;
 
 use blockyard_record::{Bytes, OomCause, counted, frame_text, grouped, own_caller, own_line};
 use blockyard_replay::{OnProgress, Progress};
