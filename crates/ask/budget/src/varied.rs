@@ -1,12 +1,10 @@
-//! The place at which the text of a program says how large its batch is, and the search for the largest
-//! batch, value by value.
+//! The numbers in the text of a program that a search may vary: options and constants.
 
-use blockyard_record::Bytes;
+use std::collections::HashSet;
+use std::ops::Range;
 
-use crate::{Probe, SearchOutcome, Values, search};
-
-/// The names of options and of constants, as [`normal`] writes them.
-const NAMES: [&str; 8] = [
+/// The names that say how large a batch is, as [`normal`] writes them.
+const BATCH_NAMES: [&str; 8] = [
     "batch",
     "batch-size",
     "batchsize",
@@ -17,35 +15,54 @@ const NAMES: [&str; 8] = [
     "train-batch-size",
 ];
 
-/// The place at which a program says how large its batch is: an option or a constant.
+/// A whole number that a program takes from an option or from a constant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BatchSize {
+pub struct VariedNumber {
     /// The option, or the name of the constant, as the program writes it: `--batch-size`, `batch_size`.
     pub name: String,
-    /// The size.
+    /// The number.
     pub value: u64,
     /// The place of a constant's value in the text; `None` for an option.
-    digits: Option<std::ops::Range<usize>>,
+    digits: Option<Range<usize>>,
 }
 
-impl BatchSize {
-    /// The batch size of a program that gets these arguments: an option of `argparse`, or else a line
-    /// `batch_size = 64`.
+impl VariedNumber {
+    /// The numbers of a program that gets these arguments: the options of `argparse` with a whole number, and
+    /// then lines `batch_size = 64` at the left margin. The size of the batch is the first, where it has one
+    /// of the usual names.
     #[must_use]
-    pub fn of(text: &str, arguments: &str) -> Option<Self> {
-        option(text, arguments).or_else(|| constant(text))
+    pub fn all(text: &str, arguments: &str) -> Vec<Self> {
+        let mut all: Vec<Self> = options(text).filter_map(|call| option(call, arguments)).collect();
+        all.extend(constants(text));
+        let mut names = HashSet::new();
+        all.retain(|number| number.value > 0 && names.insert(number.name.clone()));
+        // Options stay before constants: the sort is stable.
+        all.sort_by_key(|number| !number.is_batch());
+        all
     }
 
-    /// The text and the arguments of the program with a batch of this size.
+    /// Whether the name says that the number is the size of the batch.
     #[must_use]
-    pub fn with(&self, text: &str, arguments: &str, size: u64) -> (String, String) {
+    pub fn is_batch(&self) -> bool {
+        BATCH_NAMES.contains(&normal(&self.name).as_str())
+    }
+
+    /// Whether the number is an option's, which `blockyard fit` can vary.
+    #[must_use]
+    pub fn is_option(&self) -> bool {
+        self.digits.is_none()
+    }
+
+    /// The text and the arguments of the program with another number.
+    #[must_use]
+    pub fn with(&self, text: &str, arguments: &str, value: u64) -> (String, String) {
         if let Some(digits) = &self.digits {
             let (before, after) = (text.get(..digits.start), text.get(digits.end..));
-            let text = format!("{}{size}{}", before.unwrap_or_default(), after.unwrap_or_default());
+            let text = format!("{}{value}{}", before.unwrap_or_default(), after.unwrap_or_default());
             return (text, arguments.to_owned());
         }
         let rest = remove_option(arguments, &self.name);
-        (text.to_owned(), format!("{rest} {} {size}", self.name).trim_start().to_owned())
+        (text.to_owned(), format!("{rest} {} {value}", self.name).trim_start().to_owned())
     }
 }
 
@@ -57,44 +74,7 @@ pub fn may_take_amp(text: &str, arguments: &str) -> bool {
     has_option && !arguments.split_whitespace().any(|word| word == "--amp")
 }
 
-/// The next step of a search for the largest batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BatchStep {
-    /// Run the program with this size.
-    Try(u64),
-    /// The probe of the largest size that fits; `None` where not even the size 1 does.
-    Found(Option<Box<Probe>>),
-}
-
-/// The next step of a search below a size that does not fit, after these probes: sizes are halved until a
-/// size fits, and then the search continues between the last two sizes. `limit` is the most bytes that may be
-/// reserved.
-#[must_use]
-pub fn next_batch(too_large: u64, limit: Bytes, probes: &[Probe]) -> BatchStep {
-    let known = |size: u64| probes.iter().find(|probe| probe.value == size);
-    let mut high = too_large;
-    let low = loop {
-        let half = high / 2;
-        match known(half) {
-            _ if half == 0 => return BatchStep::Found(None),
-            None => return BatchStep::Try(half),
-            Some(probe) if probe.run.fits => break half,
-            Some(_) => high = half,
-        }
-    };
-    let Ok(values) = format!("{low}..{high}").parse::<Values>() else { return BatchStep::Found(None) };
-    let found: SearchOutcome<()> = search(&values, limit, |size| match known(size) {
-        Some(probe) => Ok(probe.clone()),
-        None if size == high => Ok(Probe::of(size, false, limit, limit)),
-        None => Err(()),
-    });
-    match found.failure {
-        Some((size, ())) => BatchStep::Try(size),
-        None => BatchStep::Found(found.largest_fitting().cloned().map(Box::new)),
-    }
-}
-
-/// A name of an option or constant as [`NAMES`] has it.
+/// A name of an option or constant as [`BATCH_NAMES`] has it.
 fn normal(name: &str) -> String {
     name.trim_start_matches('-').replace('_', "-").to_lowercase()
 }
@@ -120,21 +100,22 @@ fn quoted(call: &str) -> impl Iterator<Item = &str> {
     call.split(['"', '\'']).skip(1).step_by(2)
 }
 
-fn option(text: &str, arguments: &str) -> Option<BatchSize> {
-    options(text).find_map(|call| {
-        let mut names = quoted(call).filter(|name| name.starts_with('-'));
-        let name = names.find(|name| name.starts_with("--") && NAMES.contains(&normal(name).as_str()))?;
-        let default = || number(call.split_once("default=")?.1);
-        let value = option_value(arguments, name).or_else(default)?;
-        Some(BatchSize { name: name.to_owned(), value, digits: None })
-    })
+/// The number that an option of a call of `add_argument` has: its value among the arguments, or else its
+/// default.
+fn option(call: &str, arguments: &str) -> Option<VariedNumber> {
+    let name = quoted(call).find(|name| name.starts_with("--"))?;
+    let default = || number(call.split_once("default=")?.1);
+    let value = option_value(arguments, name).or_else(default)?;
+    Some(VariedNumber { name: name.to_owned(), value, digits: None })
 }
 
-/// The number at the beginning of a text.
+/// The whole number at the beginning of a text, which may go on with another argument.
 fn number(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '_').unwrap_or(text.len());
-    text.get(..end)?.replace('_', "").parse().ok()
+    let (digits, rest) = text.split_at_checked(end)?;
+    let is_whole = rest.trim_start().is_empty() || rest.trim_start().starts_with([',', ')', '#']);
+    digits.replace('_', "").parse().ok().filter(|_| is_whole)
 }
 
 /// The last value of an option among arguments.
@@ -170,87 +151,90 @@ fn remove_option(arguments: &str, name: &str) -> String {
     kept.join(" ")
 }
 
-/// The first line that is `batch_size = 64`, perhaps with a comment after the value.
-fn constant(text: &str) -> Option<BatchSize> {
+/// The numbers of lines `batch_size = 64` and `BATCH, TOKENS = 32, 256` at the left margin, perhaps with a
+/// comment after them. The size of the batch may be anywhere.
+fn constants(text: &str) -> impl Iterator<Item = VariedNumber> + '_ {
     let mut start = 0;
-    for line in text.split_inclusive('\n') {
+    let lines = text.split_inclusive('\n').map(move |line| {
         let at = start;
         start += line.len();
-        let Some((name, rest)) = line.split_once('=') else { continue };
-        let name = name.split(':').next().unwrap_or_default().trim();
-        let value = rest.split('#').next().unwrap_or_default().trim();
-        let is_number =
-            !value.is_empty() && value.bytes().all(|letter| letter.is_ascii_digit() || letter == b'_');
-        if !NAMES.contains(&normal(name).as_str()) || !is_number {
-            continue;
-        }
-        let Some(index) = line.rfind(rest).and_then(|rest_at| Some(rest_at + rest.find(value)?)) else {
-            continue;
-        };
-        let value_at = at + index;
-        let digits = value_at..value_at + value.len();
-        return Some(BatchSize { name: name.to_owned(), value: number(value)?, digits: Some(digits) });
+        (at, line)
+    });
+    lines.flat_map(|(at, line)| constants_of_line(at, line).unwrap_or_default())
+}
+
+/// The numbers that a line which begins at this place of the text gives to names; `None` for other lines.
+fn constants_of_line(line_at: usize, line: &str) -> Option<Vec<VariedNumber>> {
+    let (names, values) = line.split_once('=')?;
+    let mut at = line_at + names.len() + 1;
+    let is_at_margin = !line.starts_with([' ', '\t']);
+    let names: Vec<&str> = names.split(':').next()?.split(',').map(str::trim).collect();
+    let values: Vec<&str> = values.split('#').next()?.split(',').collect();
+    let mut found = Vec::new();
+    for (name, value) in names.iter().zip(&values) {
+        let digits = value.trim();
+        let is_number = digits.bytes().all(|letter| letter.is_ascii_digit() || letter == b'_');
+        let value_at = at + value.find(digits)?;
+        at += value.len() + 1;
+        let place = value_at..value_at + digits.len();
+        let value = number(digits).filter(|_| is_number)?;
+        found.push(VariedNumber { name: (*name).to_owned(), value, digits: Some(place) });
     }
-    None
+    let is_name = |name: &str| name.bytes().all(|letter| letter.is_ascii_alphanumeric() || letter == b'_');
+    found.retain(|number| is_name(&number.name) && (is_at_margin || number.is_batch()));
+    Some(found).filter(|_| names.len() == values.len())
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     const PROGRAM: &str = "import argparse\n\nparser = argparse.ArgumentParser()\nparser.add_argument('-b', '--batch_size', type=int, default=64)\n\
                            parser.add_argument(\"--amp\", action=\"store_true\")\nbatch_size = args.batch_size\n";
 
+    fn first(text: &str, arguments: &str) -> Option<VariedNumber> {
+        VariedNumber::all(text, arguments).into_iter().next()
+    }
+
     #[test]
     fn an_option_is_found_with_its_value_and_given_another() {
-        let found = BatchSize::of(PROGRAM, "").unwrap();
+        let found = first(PROGRAM, "").unwrap();
         assert_eq!((found.name.as_str(), found.value), ("--batch_size", 64));
         assert_eq!(found.with(PROGRAM, "--steps 2", 8).1, "--steps 2 --batch_size 8");
-        let given = BatchSize::of(PROGRAM, "--batch_size 32 --steps 2").unwrap();
+        let given = first(PROGRAM, "--batch_size 32 --steps 2").unwrap();
         assert_eq!(given.value, 32);
         let (text, arguments) = given.with(PROGRAM, "--batch_size 32 --steps 2", 8);
         assert_eq!((text.as_str(), arguments.as_str()), (PROGRAM, "--steps 2 --batch_size 8"));
-        assert_eq!(BatchSize::of(PROGRAM, "--batch_size=16").unwrap().value, 16);
+        assert_eq!(first(PROGRAM, "--batch_size=16").unwrap().value, 16);
         assert!(may_take_amp(PROGRAM, "") && !may_take_amp(PROGRAM, "--amp") && !may_take_amp("--amp", ""));
         // An option whose size is not known is none that can be made smaller.
-        assert_eq!(BatchSize::of("parser.add_argument('--batch', required=True)", ""), None);
+        assert_eq!(first("parser.add_argument('--batch', required=True)", ""), None);
     }
 
     #[test]
     fn a_constant_is_found_and_replaced_in_place() {
         let program =
             "import torch\n\nsteps = 3\nBATCH_SIZE: int = 1_024  # images\nx = torch.ones(BATCH_SIZE, 64)\n";
-        let found = BatchSize::of(program, "").unwrap();
+        let found = first(program, "").unwrap();
         assert_eq!((found.name.as_str(), found.value), ("BATCH_SIZE", 1024));
         assert_eq!(found.with(program, "--x", 12), (program.replace("1_024", "12"), "--x".to_owned()));
-        for text in ["batch = data.next()", "batch == 64", "batch_size = 2 * 8", "f(batch=8)", "mybatch = 8"]
+        for text in ["batch = data.next()", "batch == 64", "batch_size = 2 * 8", "f(batch=8)", "  width = 8"]
         {
-            assert_eq!(BatchSize::of(text, ""), None, "{text}");
+            assert_eq!(first(text, ""), None, "{text}");
         }
-        assert_eq!(BatchSize::of("batch = 1\n", "").unwrap().with("batch = 1\n", "", 7).0, "batch = 7\n");
+        assert_eq!(first("batch = 1\n", "").unwrap().with("batch = 1\n", "", 7).0, "batch = 7\n");
     }
 
-    proptest! {
-        #[test]
-        fn the_largest_batch_is_found_in_few_runs(too_large in 1_u64..5000, base in 0_u64..1000, slope in 1_u64..50, limit in 0_u64..60_000) {
-            let bytes = |size: u64| base + slope * size;
-            prop_assume!(bytes(too_large) > limit);
-            let mut probes: Vec<Probe> = Vec::new();
-            let found = loop {
-                match next_batch(too_large, Bytes::new(limit), &probes) {
-                    BatchStep::Try(size) => {
-                        prop_assert!(size < too_large && probes.iter().all(|probe| probe.value != size));
-                        let peak = Bytes::new(bytes(size).min(limit));
-                        probes.push(Probe::of(size, bytes(size) <= limit, peak, peak));
-                    }
-                    BatchStep::Found(found) => break found,
-                }
-            };
-            let largest = (1..too_large).filter(|size| bytes(*size) <= limit).max();
-            prop_assert_eq!(found.map(|probe| probe.value), largest);
-            prop_assert!(probes.len() <= 24, "{} runs", probes.len());
-        }
+    #[test]
+    fn all_whole_numbers_are_found_and_the_batch_is_the_first() {
+        let program = "parser.add_argument('--lr', type=float, default=0.1)\n\
+                       parser.add_argument('--width', type=int, default=512, help='of a layer')\n\
+                       LAYERS, BATCH = 6, 1_000  # small\nrate = 3e-4\nfor step in range(9):\n    kept = 3\n";
+        let all = VariedNumber::all(program, "");
+        let names: Vec<(&str, u64)> = all.iter().map(|found| (found.name.as_str(), found.value)).collect();
+        assert_eq!(names, [("BATCH", 1000), ("--width", 512), ("LAYERS", 6)]);
+        assert_eq!(all[0].with(program, "", 7).0, program.replace("1_000", "7"));
+        assert_eq!(all[2].with(program, "", 12).0, program.replace("= 6,", "= 12,"));
+        assert!(all[1].is_option() && !all[2].is_option());
     }
 }

@@ -132,7 +132,7 @@ pub(super) fn hypothesis(session: Session, conditions: &Conditions) -> AnyView {
 }
 
 /// A figure as wide as its container; `scene` makes the scene for a width in pixels.
-pub(super) fn figure(
+pub(crate) fn figure(
     session: Session,
     id: &'static str,
     label: String,
@@ -158,7 +158,7 @@ pub(super) fn figure(
 }
 
 /// A line to copy, and the button that copies it.
-pub(super) fn line_to_copy(id: &'static str, line: String) -> AnyView {
+pub(crate) fn line_to_copy(id: &'static str, line: String) -> AnyView {
     let copied = line.clone();
     view! {
         <div class="cluster copy">

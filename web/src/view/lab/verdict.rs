@@ -2,8 +2,8 @@
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    Change, ChangeKind, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind,
-    SearchResult, Verdict, VerdictKind, VerdictMoment,
+    Change, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind, SearchResult, Verdict,
+    VerdictKind, VerdictMoment, known_gpus, one_of_each_kind,
 };
 use blockyard_record::{Bytes, counted, grouped};
 use blockyard_rules::conf_text;
@@ -15,6 +15,7 @@ use super::{failure_view, working};
 use crate::browser;
 use crate::lab::Answers;
 use crate::messages::sentence;
+use crate::program::{DEFAULT_GPU, fit_command};
 use crate::session::Session;
 use crate::view::holders::holding_table;
 use crate::view::kit::{button, click, flag, text};
@@ -111,36 +112,67 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         {hypothesis(session, under)}
         {fixes(session, found)}
         {again(session, found)}
+        {summary_and_command(session, found)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
     .into_any()
+}
+
+/// The button that copies the summary, and for a file the command that finds what fits: the page has no
+/// program to run.
+fn summary_and_command(session: Session, found: &Verdict) -> AnyView {
+    let copy = click(move || copy_summary(session));
+    let opened = untrack(|| session.shown_recording());
+    let command = opened.map(|opened| {
+        let line = fit_command(&program_file(found), None, gpu_of(opened.run.recording.capacity()), "");
+        view! {
+            <p class="quiet">"Will another batch fit? With the program and without a GPU, this command says so:"</p>
+            {line_to_copy("verdict-fit", line)}
+        }
+    });
+    let title = "Copies the verdict as plain text, for a chat";
+    view! {
+        <div class="cluster">{button("", "copy-summary", "Copy summary", title, copy)}</div>
+        {command}
+    }
+    .into_any()
+}
+
+/// Copies the verdict about the shown run as plain text.
+pub(crate) fn copy_summary(session: Session) {
+    let Some(found) = untrack(|| session.lab().answers()).and_then(|answers| answers.verdict) else { return };
+    browser::copy(&found.summary(&untrack(|| session.navigation().heading())));
+    session.show_note("The summary is copied.");
+}
+
+/// The file of the program, as the stacks name it.
+fn program_file(found: &Verdict) -> String {
+    let file_of = |held: &HoldingLine| {
+        let line = held.callers.last().unwrap_or(&held.line);
+        let place = line.rsplit(' ').next()?;
+        let (file, _) = place.rsplit_once(':')?;
+        file.ends_with(".py").then(|| file.to_owned())
+    };
+    found.held.iter().find_map(file_of).unwrap_or_else(|| "train.py".to_owned())
+}
+
+/// The smallest GPU with this memory.
+fn gpu_of(capacity: Bytes) -> &'static str {
+    let known = known_gpus();
+    let smallest = known.iter().find(|(.., total)| *total >= capacity);
+    smallest.or(known.last()).map_or(DEFAULT_GPU, |(id, ..)| id)
 }
 
 /// A button for the best change of each kind that a replay proved, and the run before and after the one that
 /// was tried last; empty for a run without a failure.
 fn fixes(session: Session, found: &Verdict) -> AnyView {
     let Some(autopsy) = &found.autopsy else { return ().into_any() };
+    let best: Vec<Change> = one_of_each_kind(&autopsy.changes).into_iter().cloned().collect();
     view! {
-        {change_buttons(session, &best_of_kinds(&autopsy.changes))}
+        {change_buttons(session, &best)}
         {trial(session)}
     }
     .into_any()
-}
-
-/// The first change of a setting, of the program, and of the memory, in the order of `changes`.
-fn best_of_kinds(changes: &[Change]) -> Vec<Change> {
-    let kind = |change: &Change| match change.kind {
-        ChangeKind::Setting(_) => 0,
-        ChangeKind::Limit(_) => 1,
-        _ => 2,
-    };
-    let mut best: Vec<Change> = Vec::new();
-    for change in changes {
-        if best.iter().all(|known| kind(known) != kind(change)) {
-            best.push(change.clone());
-        }
-    }
-    best
 }
 
 /// The result of the last question of "What if", since the headline is about the run's own settings.
