@@ -6,7 +6,7 @@ mod samples;
 
 use ranks::natural_key;
 pub(crate) use ranks::{Rank, deciding_rank};
-pub(crate) use samples::{SAMPLES, Samples};
+pub(crate) use samples::{SAMPLES, Sample, Samples};
 
 use blockyard_figure::Player;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
@@ -57,12 +57,11 @@ pub(crate) enum ComparisonState {
 impl OpenedFile {
     /// The title on the page: the title of a sample, or the name of the file.
     pub(crate) fn title(&self) -> String {
-        let sample = SAMPLES.iter().find(|sample| sample.file_name() == self.name);
-        sample.map_or_else(|| self.name.clone(), |sample| format!("{} training", sample.title))
+        Sample::of_file(&self.name).map_or_else(|| self.name.clone(), |sample| sample.title.to_owned())
     }
 
     pub(crate) fn is_sample(&self) -> bool {
-        SAMPLES.iter().any(|sample| sample.file_name() == self.name)
+        Sample::of_file(&self.name).is_some()
     }
 }
 

@@ -61,7 +61,7 @@ const LATER: [Budget; 10] = [
     },
     Budget { what: "example programs, one at a time", prefixes: &["programs/"], most: 60_000 },
     // The size of recordings is given; the budget prevents a recording from being added unnoticed.
-    Budget { what: "samples, once the page rests", prefixes: &["samples/"], most: 200_000 },
+    Budget { what: "samples, once the page rests", prefixes: &["samples/"], most: 60_000 },
     Budget {
         what: "keeps the page in the browser, once the page rests",
         prefixes: &["offline.js", "service-worker.js"],

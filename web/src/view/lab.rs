@@ -9,7 +9,9 @@ mod trial;
 mod verdict;
 mod what_if;
 
+pub(crate) use parts::{figure, line_to_copy};
 pub(crate) use trial::{helps, trial};
+pub(crate) use verdict::copy_summary;
 pub(crate) use what_if::completions;
 
 use blockyard_lab::QuestionKind;

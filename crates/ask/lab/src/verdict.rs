@@ -5,6 +5,7 @@ mod growth;
 mod memory;
 mod moments;
 mod settings;
+mod summary;
 
 use blockyard_record::{Bytes, OomCause, counted, frame_text, grouped, own_caller, own_line};
 use blockyard_replay::{OnProgress, Progress};

@@ -13,6 +13,7 @@
 //! * [`MapOverview`]: all segments as one strip above the rows of the segment map.
 //! * [`ColorBy`] and [`Groups`]: the color of each allocation, and the legend.
 //! * [`compared_timelines`], [`planned_layout`] and [`pinned_segments`]: the figures of the lab's answers.
+//! * [`fit_curves`]: peaks of runs over a value, as `blockyard fit` finds them.
 //! * [`Rects`]: allocations as rectangles for a renderer on a GPU.
 //! * [`Player`] and [`reduce`]: where the reader is in the recording.
 //! * [`describe_step`], [`describe_event`], [`block_facts`] and the `_text` functions: steps, events, blocks
@@ -97,8 +98,9 @@ mod words;
 
 pub use allocations::{AllocationLifetime, Allocations, Collector};
 pub use answers::{
-    ComparedCurve, ComparedTimelines, CurvePart, PinnedBlock, PinnedRow, PlacedBlock, PlannedLayout,
-    answer_sides, compared_timelines, pinned_segments, pinned_segments_height, planned_layout,
+    ComparedCurve, ComparedTimelines, CurvePart, FitCurve, FitOutcome, FitPoint, PinnedBlock, PinnedRow,
+    PlacedBlock, PlannedLayout, answer_sides, compared_timelines, fit_curve_role, fit_curves,
+    pinned_segments, pinned_segments_height, planned_layout,
 };
 pub use axis_part::AxisPart;
 pub use changes::{Changes, ReleasedSegment};

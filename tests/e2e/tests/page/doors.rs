@@ -16,13 +16,13 @@ fn hash(page: &Page) -> Result<String> {
 }
 
 #[test]
-fn the_first_page_has_a_story_and_three_doors() -> Result<()> {
+fn the_first_page_has_three_doors_and_a_story() -> Result<()> {
     at("/", |page| {
         page.wait_text("h1", "more GPU memory than your tensors use")?;
         page.wait_for(&id("stage"))?;
         page.wait_text(&id("answer"), "CUDA context")?;
         page.check_accessible()?;
-        page.click(&id("door-workbench"))?;
+        page.click(&id("nav-workbench"))?;
         page.wait_for(&id("map"))?;
         ensure!(page.execute("return document.title", &[])? == json!("The terms · Blockyard"));
         page.execute("history.back()", &[])?;
@@ -345,17 +345,17 @@ fn an_embedded_figure_has_nothing_around_it_and_tells_its_height() -> Result<()>
 }
 
 #[test]
-fn a_recording_opens_at_its_peak() -> Result<()> {
+fn a_sample_opens_at_its_failure() -> Result<()> {
     drive(|page| {
-        page.click(&id("sample-gnn_random"))?;
-        page.wait_text(&id("document-title"), "GNN training")?;
+        choose(page, "sample", "growing_sizes")?;
+        page.wait_text(&id("document-title"), "Out of memory with memory free")?;
         page.wait_for(&id("headline"))?;
-        let peak = page.text(&id("position"))?;
+        let failure = page.text(&id("position"))?;
         page.press(Key::End)?;
         page.press("k")?;
-        page.wait_text(&id("position"), &peak)?;
+        page.wait_text(&id("position"), &failure)?;
         page.press("K")?;
-        page.wait_until("location.hash.startsWith('#sample=gnn_random')")?;
+        page.wait_until("location.hash.startsWith('#sample=growing_sizes')")?;
         Ok(())
     })
 }

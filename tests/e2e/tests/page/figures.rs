@@ -252,7 +252,7 @@ fn memory_pools_stand_as_groups_in_workloads_and_snapshots() -> Result<()> {
 #[test]
 fn all_segments_stand_over_the_map_with_a_lens() -> Result<()> {
     drive(|page| {
-        page.goto("#sample=gpt2_varlen")?;
+        page.upload(&id("file"), &fixture("programs/gpt2_varlen"))?;
         page.wait_text(&id("segments-summary"), "160 segments")?;
         let overview = id("map-overview");
         let seen =

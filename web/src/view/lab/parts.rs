@@ -179,7 +179,7 @@ pub(super) fn figure_over_requests(
 }
 
 /// A figure as wide as its container; `scene` makes the scene for a width in pixels.
-pub(super) fn figure(
+pub(crate) fn figure(
     session: Session,
     id: &'static str,
     label: String,
@@ -215,7 +215,7 @@ fn figure_in(
 }
 
 /// A line to copy, and the button that copies it.
-pub(super) fn line_to_copy(id: &'static str, line: String) -> AnyView {
+pub(crate) fn line_to_copy(id: &'static str, line: String) -> AnyView {
     let copied = line.clone();
     view! {
         <div class="cluster copy">

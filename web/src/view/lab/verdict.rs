@@ -2,8 +2,8 @@
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    Autopsy, Change, ChangeKind, CodeFix, Conditions, Finding, FindingTopic, HoldingLine, MomentName,
-    QuestionKind, SearchResult, Verdict, VerdictAnswer, VerdictKind, VerdictMoment,
+    Change, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind, SearchResult, Verdict,
+    VerdictAnswer, VerdictKind, VerdictMoment, known_gpus,
 };
 use blockyard_record::{Bytes, counted, grouped};
 use blockyard_rules::conf_text;
@@ -15,6 +15,7 @@ use super::{failure_view, working};
 use crate::browser;
 use crate::lab::Answers;
 use crate::messages::sentence;
+use crate::program::{DEFAULT_GPU, fit_command};
 use crate::session::Session;
 use crate::view::holders::holding_table;
 use crate::view::kit::{button, click, flag, text};
@@ -60,8 +61,13 @@ pub(super) fn verdict(session: Session) -> AnyView {
     .into_any()
 }
 
-fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&SearchResult>) -> AnyView {
-    let Verdict { answer: found, autopsy } = found;
+fn answer(
+    session: Session,
+    verdict: &Verdict,
+    under: &Conditions,
+    searched: Option<&SearchResult>,
+) -> AnyView {
+    let found = &verdict.answer;
     let given = untrack(|| given_text(session, under));
     let class = match found.kind {
         // Under conditions that the reader gave, a failure is a hypothesis and not a failure of the run.
@@ -110,48 +116,75 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         <p class=class data-testid="verdict-headline">{with_code(session, &headline)}</p>
         {asked(session)}
         {hypothesis(session, under)}
-        {autopsy.as_deref().map(|autopsy| fixes(session, autopsy, found.code_fixes.first()))}
+        {fixes(session, verdict)}
         {again(session, found)}
+        {summary_and_command(session, found)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
     .into_any()
 }
 
-/// The change of the code that takes most, which is an estimate, a button for the best change of each kind that
-/// a replay proved, and the run before and after the one that was tried last.
-fn fixes(session: Session, autopsy: &Autopsy, code: Option<&CodeFix>) -> AnyView {
-    let mut changes = best_of_kinds(&autopsy.failure.changes);
-    // One change of each kind: of the code, of a setting, and of the memory.
-    changes.retain(|change| code.is_none() || kind_of(change) != 2);
-    let code = code.map(|fix| {
-        view! { <p data-testid="verdict-code-fix">{with_code(session, &sentence(&fix.sentence))}</p> }
+/// The button that copies the summary, and for a file the command that finds what fits: the page has no
+/// program to run.
+fn summary_and_command(session: Session, found: &VerdictAnswer) -> AnyView {
+    let copy = click(move || copy_summary(session));
+    let opened = untrack(|| session.shown_recording());
+    let command = opened.map(|opened| {
+        let line = fit_command(&program_file(found), None, gpu_of(opened.run.recording.capacity()), "");
+        view! {
+            <p class="quiet">"Will another batch fit? With the program and without a GPU, this command says so:"</p>
+            {line_to_copy("verdict-fit", line)}
+        }
     });
+    let title = "Copies the verdict as plain text, for a chat";
     view! {
-        {code}
-        {change_buttons(session, &changes)}
-        {trial(session)}
+        <div class="cluster">{button("", "copy-summary", "Copy summary", title, copy)}</div>
+        {command}
     }
     .into_any()
 }
 
-/// The kind of a change, as a number: a setting, the memory, the program.
-fn kind_of(change: &Change) -> u8 {
-    match change.kind {
-        ChangeKind::Setting(_) => 0,
-        ChangeKind::Limit(_) => 1,
-        _ => 2,
-    }
+/// Copies the verdict about the shown run as plain text.
+pub(crate) fn copy_summary(session: Session) {
+    let Some(found) = untrack(|| session.lab().answers()).and_then(|answers| answers.verdict) else { return };
+    browser::copy(&found.summary(&untrack(|| session.navigation().heading())));
+    session.show_note("The summary is copied.");
 }
 
-/// The first change of a setting, of the program, and of the memory, in the order of `changes`.
-fn best_of_kinds(changes: &[Change]) -> Vec<Change> {
-    let mut best: Vec<Change> = Vec::new();
-    for change in changes {
-        if best.iter().all(|known| kind_of(known) != kind_of(change)) {
-            best.push(change.clone());
-        }
+/// The file of the program, as the stacks name it.
+fn program_file(found: &VerdictAnswer) -> String {
+    let file_of = |held: &HoldingLine| {
+        let line = held.callers.last().unwrap_or(&held.line);
+        let place = line.rsplit(' ').next()?;
+        let (file, _) = place.rsplit_once(':')?;
+        file.ends_with(".py").then(|| file.to_owned())
+    };
+    found.held.iter().find_map(file_of).unwrap_or_else(|| "train.py".to_owned())
+}
+
+/// The smallest GPU with this memory.
+fn gpu_of(capacity: Bytes) -> &'static str {
+    let known = known_gpus();
+    let smallest = known.iter().find(|(.., total)| *total >= capacity);
+    smallest.or(known.last()).map_or(DEFAULT_GPU, |(id, ..)| id)
+}
+
+/// The change of the code that takes most, which is an estimate, a button for the best change of each kind that
+/// a replay proved, and the run before and after the one that was tried last; empty for a run without a failure.
+fn fixes(session: Session, verdict: &Verdict) -> AnyView {
+    if verdict.autopsy.is_none() {
+        return ().into_any();
     }
-    best
+    let best: Vec<Change> = verdict.best_changes().into_iter().cloned().collect();
+    let code = verdict.answer.code_fixes.first().map(|fix| {
+        view! { <p data-testid="verdict-code-fix">{with_code(session, &sentence(&fix.sentence))}</p> }
+    });
+    view! {
+        {code}
+        {change_buttons(session, &best)}
+        {trial(session)}
+    }
+    .into_any()
 }
 
 /// The result of the last question of "What if", since the headline is about the run's own settings.

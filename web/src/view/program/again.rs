@@ -113,8 +113,7 @@ fn run_at_first(session: Session, conf: String, input: ProgramInput) {
     let program = session.program();
     let is_new = move || {
         let trials = untrack(|| program.trials_of_shown()).unwrap_or_default();
-        let is_searching =
-            untrack(|| program.batch_of_shown()).is_some_and(|search| search.running.is_some());
+        let is_searching = untrack(|| program.fit_of_shown()).is_some_and(|search| search.running.is_some());
         trials.ended.is_empty() && trials.running.is_none() && !is_searching
     };
     if program.seconds.get_untracked() > MAX_SECONDS || !is_new() {

@@ -481,3 +481,20 @@ fn the_least_device_that_would_do_does() {
     let conf = found.answer.setting.as_deref().unwrap();
     assert!(gpus[2].starts_with(&format!("with {conf}")) && fits(conf, best) && best < own, "{gpus:?}");
 }
+
+#[test]
+fn a_summary_has_the_cause_one_change_of_each_kind_and_who_held_the_memory() {
+    let found = of_snapshot("checkerboard_default");
+    let summary = found.summary("run.pickle");
+    let lines: Vec<&str> = summary.lines().collect();
+    assert_eq!(lines[0], format!("run.pickle: {}", found.answer.headline));
+    let helps = lines.iter().position(|line| *line == "What helps:").unwrap();
+    let held = lines.iter().position(|line| *line == "What held the memory at the failure:").unwrap();
+    assert!((2..=4).contains(&(held - helps)), "{summary}");
+    let changes = &found.autopsy.as_ref().unwrap().failure.changes;
+    assert!(lines[helps + 1].contains(&changes[0].sentence), "{summary}");
+    let first = &found.answer.held[0];
+    assert!(lines[held + 1].starts_with(&format!("- {} in ", first.bytes)), "{summary}");
+    assert!(lines[held + 1].ends_with(&first.text()), "{summary}");
+    assert!(lines.len() - held <= 7, "{summary}");
+}
