@@ -79,7 +79,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
         for change in changes {
             match &change.kind {
                 ChangeKind::Setting(conf) if change.depends_on_limit => {
-                    depending.push((conf, Passes::of(change)))
+                    depending.push((conf, Passes::of(change)));
                 }
                 // The first setting that helps has a separate sentence.
                 ChangeKind::Setting(conf) if about == FindingTopic::Helps && findings.is_empty() => {
