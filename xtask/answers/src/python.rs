@@ -80,6 +80,7 @@ const CLASSES: &[Class] = &[
     class("GapOutcome", &["GapOutcome"], ""),
     class("GapRemedy", &["GapRemedy"], ""),
     class("Gap", &["Gap"], ""),
+    class("CodeFix", &["CodeFix"], ""),
     class("Verdict", &["VerdictAnswer"], ""),
     class("Bound", &["BoundAnswer"], ""),
     class("Growth", &["GrowingCallSite"], ""),

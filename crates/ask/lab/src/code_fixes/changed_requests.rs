@@ -89,7 +89,7 @@ impl<'a> ChangedRequests<'a> {
                     continue;
                 }
                 Request::Allocate { tensor, size, .. } => {
-                    *size = self.sizes.get(tensor).copied().unwrap_or(*size)
+                    *size = self.sizes.get(tensor).copied().unwrap_or(*size);
                 }
                 _ => {}
             }

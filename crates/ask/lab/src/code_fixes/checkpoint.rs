@@ -272,8 +272,9 @@ fn checkpoint(
         }
     }
     if let Some(turn) = turn {
-        let later = training.blocks.get(layer.blocks.end..training.place(pass.backward)).unwrap_or_default();
-        let freed = later.iter().filter(|block| block.kept_for == Some(number)).map(|block| block.freed);
+        let following =
+            training.blocks.get(layer.blocks.end..training.place(pass.backward)).unwrap_or_default();
+        let freed = following.iter().filter(|block| block.kept_for == Some(number)).map(|block| block.freed);
         let before = freed.filter(|freed| *freed < turn).max();
         let at = before.map_or(pass.backward, |freed| freed.saturating_add(1));
         run_again(training, changed, layer, &inner, at);

@@ -20,6 +20,7 @@ __all__ = [
     "Certificate",
     "Change",
     "ChildPeak",
+    "CodeFix",
     "ComparedAllocators",
     "DeviceOutside",
     "DevicePeak",
@@ -357,6 +358,26 @@ class Gap(_answer.Answer):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class CodeFix(_answer.Answer):
+    """A change of the program's code that lowers the peak of allocated bytes. All numbers are estimates: the recorded requests, with other sizes and lifetimes, go through the allocator. `blockyard dry-run` of the changed program is the proof."""
+
+    kind: str
+    """What the change is."""
+    sentence: str
+    """The change and what it takes, in a sentence without a full stop."""
+    lines: list[str]
+    """The lines of the program that the change is about; empty where it is about the whole program."""
+    bytes: int
+    """The bytes that the change takes from the peak of allocated bytes."""
+    peak_allocated: int
+    """The peak of allocated bytes with the change. In a run that failed, the peak up to the request that failed, with that request."""
+    peak_reserved: int
+    """The peak of reserved bytes with the change, as `peak_allocated`."""
+    passes: bool | None
+    """Whether a replay with the change serves the request that failed; null where no request failed."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Verdict(_answer.Answer):
     """The verdict about a run, in the order in which a reader asks."""
 
@@ -380,6 +401,8 @@ class Verdict(_answer.Answer):
     """What becomes of a run that grows and has not failed, if its iterations go on: `finishes`, or an object with the field `fails` or `passes`; null for other runs, and where the last whole iterations are not equal."""
     gap: Gap | None
     """The bytes that are reserved and that no live tensor asked for; null where no request is replayed and no memory is known."""
+    code_fixes: list[CodeFix]
+    """The changes of the program's code that lower the peak of allocated bytes, at most one of each kind, the one that takes most first. All are estimates. Empty where no stacks of a training were recorded."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
