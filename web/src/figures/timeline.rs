@@ -33,8 +33,8 @@ impl Feature<FigureSignals> {
         self.change_timeline(move |view, steps| view.zoom_at(x_fraction, factor, steps))
     }
 
-    /// Zooms the timeline around a place of the whole run, from 0 (left) to 1. A place that is not shown comes
-    /// into the middle.
+    /// Zooms the timeline around a place of the whole run, from 0 (left) to 1. A place that is not shown
+    /// comes into the middle.
     pub(crate) fn zoom_at_place_of_run(self, fraction: f64, factor: f64) -> bool {
         self.change_timeline(move |view, steps| {
             let at = fraction * TimelineView::fit(steps).span();
@@ -95,8 +95,8 @@ impl Feature<FigureSignals> {
         }
     }
 
-    /// Brushes the moments from one to the other, in any order. If the range is complete, the table of holders
-    /// shows what was allocated in it.
+    /// Brushes the moments from one to the other, in any order. If the range is complete, the table of
+    /// holders shows what was allocated in it.
     pub(crate) fn brush(self, one: usize, other: usize, is_done: bool) {
         let brushed = Brushed { first: one.min(other), last: one.max(other), is_done };
         if self.brushed.get_untracked() != Some(brushed) {

@@ -69,7 +69,8 @@ fn range_card(session: Session, (first, last): (usize, usize)) -> Option<AnyView
     )
 }
 
-/// The event under the cursor of an opened file, if it is chosen: its own lines and its effect. Reads signals.
+/// The event under the cursor of an opened file, if it is chosen: its own lines and its effect. Reads
+/// signals.
 fn event_card(session: Session) -> Option<AnyView> {
     if !session.figures().is_event_chosen.get() || !session.shows_recording() {
         return None;

@@ -39,8 +39,8 @@ impl Drag {
         Self { session, dragged: RwSignal::new(None), drop_area: NodeRef::new() }
     }
 
-    /// The pointer went down on `target`. Only an allocated block of a workload can be dragged. Returns whether
-    /// the block follows the pointer now.
+    /// The pointer went down on `target`. Only an allocated block of a workload can be dragged. Returns
+    /// whether the block follows the pointer now.
     pub(crate) fn down(self, event: &MouseEvent, target: Option<TargetId>) -> bool {
         let Some(TargetId::Block(block)) = target else { return false };
         if !untrack(|| self.session.shows_text()) {

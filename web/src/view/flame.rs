@@ -220,7 +220,8 @@ impl Flame {
         self.session.figures().pick(self.graph.text(self.stacks(), place), rows);
     }
 
-    /// An arrow key goes to a node, and others show another part. Returns whether the key means anything here.
+    /// An arrow key goes to a node, and others show another part. Returns whether the key means anything
+    /// here.
     fn key(&self, key: &str) -> bool {
         let at = self.chosen.get_untracked();
         let parent = self.graph.node(at).map_or(0, |node| node.parent);

@@ -1,8 +1,8 @@
 //! The grammar of gestures, the same for every figure with an axis of time or of addresses.
 //!
 //! The wheel zooms at the pointer, and so do two fingers. A drag moves the shown part, a drag with Shift
-//! brushes a range, a click chooses, and a double click shows the whole again. A press on a thing that follows
-//! the pointer, as the end of a block or the cursor, takes hold of that thing instead.
+//! brushes a range, a click chooses, and a double click shows the whole again. A press on a thing that
+//! follows the pointer, as the end of a block or the cursor, takes hold of that thing instead.
 //!
 //! The wheel never keeps a reader from the rest of the page: a turn that began on the page goes on scrolling
 //! over a figure, and a turn outwards scrolls where the figure shows the whole. A turn ends with a pause or
@@ -55,7 +55,8 @@ pub(crate) enum Gesture {
 const DRAG_PX: f32 = 4.0;
 /// A finger is less steady.
 const FINGER_DRAG_PX: f32 = 10.0;
-/// Smaller distances of two fingers count as this one, because a small distance would make the factor extreme.
+/// Smaller distances of two fingers count as this one, because a small distance would make the factor
+/// extreme.
 const MIN_PINCH_PX: f32 = 12.0;
 /// A pause that ends a turn of the wheel.
 const PAUSE_MILLIS: f64 = 250.0;
@@ -242,8 +243,11 @@ fn listen_boxed(node: NodeRef<html::Div>, act: Act) {
 
 fn handle(hand: &RefCell<Hand>, act: &Act, event: &PointerEvent) {
     let at = place(event);
-    let finger = (event.pointer_type() == "touch").then(|| event.pointer_id());
-    match event.type_().as_str() {
+    let name = event.type_();
+    // An event of the wheel has no pointer.
+    let is_finger = name.starts_with("pointer") && event.pointer_type() == "touch";
+    let finger = is_finger.then(|| event.pointer_id());
+    match name.as_str() {
         "pointerdown" if event.button() == 0 => {
             let is_first = hand.borrow().fingers.is_empty();
             let holds = is_first && act(Gesture::Grab, at, event);

@@ -153,7 +153,8 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     true
 }
 
-/// Closes the message, the choice, the range, the zoom or the single panel: one of them at each press, in this order.
+/// Closes the message, the choice, the range, the zoom or the single panel: one of them at each press, in
+/// this order.
 fn escape(session: Session) {
     let view = session.figures().map_view.get_untracked();
     if session.workload().cancel_resize() {

@@ -202,7 +202,8 @@ fn bytes_per_px(session: Session, scene: &Scene, block: BlockId, _: &Rect) -> Op
 }
 
 impl StagePointer {
-    /// Does what the gesture means. The stage always shows all memory, so that it has no part to zoom or move.
+    /// Does what the gesture means. The stage always shows all memory, so that it has no part to zoom or
+    /// move.
     fn act(self, gesture: Gesture, at: Point, event: &MouseEvent) -> bool {
         match gesture {
             Gesture::Hover => self.hover(at, event),

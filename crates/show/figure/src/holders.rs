@@ -27,7 +27,8 @@ pub enum AllocationFilter {
     /// Allocations that were made after the first moment, exist at the second, and whose free is not
     /// requested by then.
     NewBetween(usize, usize),
-    /// Allocations that were made after the first moment and up to the second, whether they exist then or not.
+    /// Allocations that were made after the first moment and up to the second, whether they exist then or
+    /// not.
     MadeBetween(usize, usize),
 }
 

@@ -81,9 +81,9 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Stream(3), "#b0558a", "#d992bb"),
     (Role::Stream(4), "#008f68", "#1fb587"),
     (Role::Stream(5), "#8a6d00", "#f0e442"),
-    // Groups and sites may lie beside each other in a stack. A search chose them: each has one hue in both themes, and
-    // `tests/figure/palette.rs` measures that and how far apart they are for people who see all colors and for
-    // those who do not. Eight groups have a hue of their own, and all others share the grey.
+    // Groups and sites may lie beside each other in a stack. A search chose them: each has one hue in both
+    // themes, and `tests/figure/palette.rs` measures that and how far apart they are for people who see all
+    // colors and for those who do not. Eight groups have a separate hue, and all others share the grey.
     (Role::Group(0), "#915a34", "#c26e2f"),
     (Role::Group(1), "#634301", "#d3b563"),
     (Role::Group(2), "#6d881f", "#dbd461"),

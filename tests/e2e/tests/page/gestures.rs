@@ -1,5 +1,5 @@
-//! One grammar of gestures in every figure: the wheel zooms at the pointer, a drag moves the shown part, a drag
-//! with Shift brushes a range, a click chooses, and a double click shows the whole again.
+//! One grammar of gestures in every figure: the wheel zooms at the pointer, a drag moves the shown part, a
+//! drag with Shift brushes a range, a click chooses, and a double click shows the whole again.
 
 use anyhow::{Context, Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, PATIENCE, Page, Window, drive, drive_at, wait_for_answer};

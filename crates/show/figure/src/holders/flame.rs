@@ -216,8 +216,8 @@ const ROW_PX: f32 = 22.0;
 
 /// The nodes in a part of the width of the whole, with a frame around the chosen node, unless this is the
 /// whole. Nodes narrower than a pixel are left out. Frames that only pass on to one other frame have no row:
-/// [`FlameGraph::passed_above`] has them. Nodes at which stacks end have the color that `role_of` gives to the
-/// stack; the others are grey.
+/// [`FlameGraph::passed_above`] has them. Nodes at which stacks end have the color that `role_of` gives to
+/// the stack; the others are grey.
 #[must_use]
 pub fn flame_scene(
     graph: &FlameGraph,

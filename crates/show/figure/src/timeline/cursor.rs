@@ -136,8 +136,8 @@ pub fn timeline_line(
     }
 }
 
-/// The range of moments that the reader has brushed, to be drawn over a figure over time of the same view with
-/// this plot.
+/// The range of moments that the reader has brushed, to be drawn over a figure over time of the same view
+/// with this plot.
 pub fn timeline_range(
     scene: &mut Scene,
     view: &TimelineView,
