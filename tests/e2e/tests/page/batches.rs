@@ -47,7 +47,10 @@ fn the_largest_batch_that_fits_is_found_by_running_the_program() -> Result<()> {
         )?;
         ensure!(page.count(&id("fit-answer"))? == 2, "two answers");
         // 5 % of 1500 MiB are kept: at most 676 MiB are for samples.
-        page.wait_text(&id("fit-answer"), "A safe --batch-size is 32: 111.19 MiB stay free, 7.4 % of 1.46 GiB")?;
+        page.wait_text(
+            &id("fit-answer"),
+            "A safe --batch-size is 32: 111.19 MiB stay free, 7.4 % of 1.46 GiB",
+        )?;
         page.check_accessible()?;
         scroll_and_click(page, "fit-show")?;
         wait_long(page, &id("program-output"), "done 37")?;
@@ -88,13 +91,20 @@ fn from_the_first_screen_a_script_that_fits_has_a_curve_and_a_safe_value() -> Re
         ensure!(curve.y > 0.0 && curve.y + curve.height <= 768.0, "the curve is not in sight: {curve:?}");
         page.check_accessible()?;
         // A program that fits has the question too, and another number can vary.
-        run_program(page, "import torch\nbatch = 2\nwidth = 4\nx = torch.empty(batch, width, 2**28, device='cuda')\n")?;
+        run_program(
+            page,
+            "import torch\nbatch = 2\nwidth = 4\nx = torch.empty(batch, width, 2**28, device='cuda')\n",
+        )?;
         wait_long(page, &id("program-status"), "Finished")?;
         page.wait_gone(&id("fit-answer"))?;
         choose(page, "fit-varied", "width")?;
         scroll_and_click(page, "fit-find")?;
         // A unit takes 2 GiB of 14.01 GiB.
-        wait_long(page, &id("fit-answer"), "The largest width that fits the Tesla T4 is 7: peak 14 GiB reserved")?;
+        wait_long(
+            page,
+            &id("fit-answer"),
+            "The largest width that fits the Tesla T4 is 7: peak 14 GiB reserved",
+        )?;
         page.wait_text(&id("fit-answer"), "A safe width is 6")
     })
 }
@@ -109,7 +119,10 @@ fn a_program_whose_library_is_missing_gets_the_command() -> Result<()> {
         )?;
         page.click(&id("door-fit"))?;
         wait_long(page, &id("ended"), "This page does not have a_library_of_mine.")?;
-        page.wait_text(&id("fit-command"), "blockyard fit train.py --vary train-batch-size=1..512 --gpu h200")?;
+        page.wait_text(
+            &id("fit-command"),
+            "blockyard fit train.py --vary train-batch-size=1..512 --gpu h200",
+        )?;
         page.check_accessible()
     })
 }
