@@ -208,10 +208,11 @@ fn asked_text(answers: &Answers) -> Option<String> {
 /// A sentence with links to its moments and to the row of its setting.
 fn item(session: Session, found: &Verdict, finding: &Finding, is_first: bool) -> AnyView {
     let words = with_code(session, &sentence(&finding.text));
-    // The moment of the whole verdict has one link. Of several lines that grow, the first has links.
+    // The moment of the whole verdict has one link. Where growth is the cause, the first line that grows has links.
+    let has_growth = matches!(found.kind, VerdictKind::Leak | VerdictKind::Grows);
     let moments = finding.moments.iter().filter(|moment| match finding.about {
         FindingTopic::Happened => is_first || !is_of_verdict(moment),
-        FindingTopic::Grows => is_first && !is_of_verdict(moment),
+        FindingTopic::Grows => is_first && has_growth && !is_of_verdict(moment),
         _ => !is_of_verdict(moment),
     });
     let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone()));
