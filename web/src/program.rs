@@ -189,6 +189,17 @@ impl Feature<ProgramSignals> {
         self.remember();
     }
 
+    /// Opens a program and searches the largest value of its number of this name once it has run. The view of
+    /// the search begins it, whose code is not in the first load.
+    pub(crate) fn open_and_fit(self, text: String, gpu: String, varied: String) {
+        self.session.navigation().go_to(Place::Program);
+        self.input.set(ProgramInput { gpu, ..ProgramInput::default() });
+        self.type_text(text);
+        self.varied.set(varied);
+        self.run();
+        self.wants_fit.set(true);
+    }
+
     /// Puts a program into the editor and runs it.
     pub(crate) fn open(self, text: String) {
         self.type_text(text);
@@ -296,7 +307,6 @@ impl Feature<ProgramSignals> {
             self.opened_at.set(Some(self.session.player.with_untracked(|player| player.steps)));
         }
         self.status.set(ProgramStatus::Idle);
-        self.fit_if_wanted();
     }
 
     /// Ends the running program.

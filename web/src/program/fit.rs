@@ -12,7 +12,6 @@ use leptos::prelude::*;
 use super::{ProgramEnd, ProgramInput, ProgramResult, ProgramSignals, job};
 use crate::browser;
 use crate::interpreter;
-use crate::navigation::Place;
 use crate::ptr_eq::PtrEq;
 use crate::session::Feature;
 
@@ -120,7 +119,7 @@ impl FitSearch {
         let is_highest = variant.probes.iter().all(|probe| probe.value <= largest.value);
         Some(if is_highest && largest.value >= highest_tried(self.number.value) {
             format!(
-                "{with}{name} {value} fits the {gpu}, and no higher one was tried: peak {reserved} reserved"
+                "{with}the highest {name} that was tried, {value}, fits the {gpu}: peak {reserved} reserved"
             )
         } else {
             let more = grouped(largest.value.saturating_add(1));
@@ -187,18 +186,8 @@ impl Feature<ProgramSignals> {
         begun.or_else(|| FitSearch::of(&shown, &name))
     }
 
-    /// Opens a program and searches the largest value of its number of this name once it has run.
-    pub(crate) fn open_and_fit(self, text: String, gpu: String, varied: String) {
-        self.session.navigation().go_to(Place::Program);
-        self.input.set(ProgramInput { gpu, ..ProgramInput::default() });
-        self.type_text(text);
-        self.varied.set(varied);
-        self.wants_fit.set(true);
-        self.run();
-    }
-
     /// Begins the search that was asked for before the program ran.
-    pub(super) fn fit_if_wanted(self) {
+    pub(crate) fn find_wanted_fit(self) {
         if self.wants_fit.get_untracked() {
             self.wants_fit.set(false);
             self.find_fit();

@@ -11,7 +11,7 @@ use crate::navigation::{CardPlace, Place};
 use crate::program::{DEFAULT_GPU, GPUS};
 use crate::session::Session;
 use crate::story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, nvidia_smi};
-use crate::view::kit::{FilePicker, Handler, Options, button, click, flag, on, select, text};
+use crate::view::kit::{FilePicker, Handler, Options, button, click, flag, select, text, text_area};
 use crate::view::program::options_of;
 use crate::view::stage::stage;
 use crate::view::{header, messages};
@@ -25,7 +25,7 @@ pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
                 {fit(session)}
                 {learn(session)}
             </div>
-            <h2 class="story-heading">"What nvidia-smi shows, and why"</h2>
+            <h2>"What nvidia-smi shows, and why"</h2>
             <p class="story-answer" data-testid="answer">{text(move || session.story().moment.get().answer)}</p>
             <div class="story">
                 {stage(session, true)}
@@ -238,8 +238,7 @@ fn files(session: Session, samples: Samples) -> AnyView {
         .iter()
         .map(|sample| {
             let open = click(move || samples.open(session, sample));
-            let entry = button("link", format!("door-{}", sample.name), sample.title, sample.summary, open);
-            view! { <li>{entry}</li> }.into_any()
+            button("link", format!("door-{}", sample.name), sample.title, sample.summary, open)
         })
         .collect::<Vec<_>>();
     view! {
@@ -251,8 +250,7 @@ fn files(session: Session, samples: Samples) -> AnyView {
                 {header::file_input(session, picker, "door-file")}
             </p>
             {messages::kept_file(session, "forget-home")}
-            <h3>"Samples"</h3>
-            <ul class="samples">{entries}</ul>
+            <p>"Or a sample: "<span class="samples">{entries}</span></p>
         </section>
     }
     .into_any()
@@ -263,11 +261,11 @@ const FIT_EXAMPLE: &str = "\
 import torch
 from torch import nn
 
-batch_size = 256
+batch_size = 8
 model = nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
 for step in range(3):
-    inputs = torch.randn(batch_size, 1024, device=\"cuda\")
+    inputs = torch.randn(batch_size, 512, 1024, device=\"cuda\")
     loss = nn.functional.mse_loss(model(inputs), inputs)
     loss.backward()
     optimizer.step()
@@ -280,42 +278,28 @@ fn fit(session: Session) -> AnyView {
     let gpu = RwSignal::new(DEFAULT_GPU.to_owned());
     let varied = RwSignal::new(String::new());
     let gpus: Options = GPUS.iter().map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
-    let numbers = Memo::new(move |_| script.with(|text| options_of(&VariedNumber::all(text, ""))));
-    let options = Signal::derive(move || numbers.get());
+    let options = Signal::derive(move || script.with(|text| options_of(&VariedNumber::all(text, ""))));
+    // The number that was chosen for another script does not count.
     let chosen = text(move || {
-        let first = || numbers.with(|numbers| numbers.first().map(|(name, _)| name.clone()));
-        Some(varied.get()).filter(|name| !name.is_empty()).or_else(first).unwrap_or_default()
-    });
-    let write = on(move |event: ev::Event| {
-        varied.set(String::new());
-        script.set(event_target_value(&event));
+        options.with(|options| {
+            let chosen = options.iter().find(|(name, _)| varied.with(|varied| varied == name));
+            chosen.or(options.first()).map(|(name, _)| name.clone()).unwrap_or_default()
+        })
     });
     let run = click(move || {
         let pasted = Some(script.get_untracked()).filter(|text| !text.trim().is_empty());
         let text = pasted.unwrap_or_else(|| FIT_EXAMPLE.to_owned());
-        session.program().open_and_fit(text, gpu.get_untracked(), varied.get_untracked());
-    });
-    let label = text(move || {
-        let is_empty = script.with(|text| text.trim().is_empty());
-        if is_empty { "Try an example" } else { "Find the largest batch" }.to_owned()
+        session.program().open_and_fit(text, gpu.get_untracked(), untrack(|| chosen.get()));
     });
     view! {
         <section class="door">
             <h2>"Will it fit?"</h2>
             <p>"Paste a training script. It runs here, without a GPU, until the largest batch that fits is known."</p>
-            <textarea
-                class="field mono"
-                rows="2"
-                spellcheck="false"
-                data-testid="door-script"
-                aria-label="Training script"
-                placeholder="import torch"
-                on:input=write
-            ></textarea>
+            {text_area("field mono", "door-script", "Training script", "import torch … (empty: an example)", script)}
             <p class="go">
-                <button type="button" class="primary large" data-testid="door-fit" on:click=run>{label}</button>
+                {button("primary large", "door-fit", "Find the largest", "", run)}
                 {select("door-gpu", "GPU", Signal::stored(gpus), text(move || gpu.get()), move |id| gpu.set(id))}
-                <span hidden=flag(move || numbers.with(|numbers| numbers.len() < 2))>
+                <span hidden=flag(move || options.with(|options| options.len() < 2))>
                     {select("door-varied", "The number that varies", options, chosen, move |name| varied.set(name))}
                 </span>
             </p>

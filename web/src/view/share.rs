@@ -13,8 +13,7 @@ use crate::run::Run;
 use crate::session::Session;
 use crate::view::export;
 use crate::view::icon::Icon;
-use crate::view::kit::{Dialog, button, check, click, flag, icon_button, on, select, text};
-use crate::view::lab::copy_summary;
+use crate::view::kit::{Dialog, button, check, click, flag, icon_button, on, select, text, text_area};
 use crate::view::parts;
 
 /// The dialog; a handle that is copied freely.
@@ -36,6 +35,9 @@ pub(crate) struct Share {
     report_words: RwSignal<String>,
     is_report_made: RwSignal<bool>,
 }
+
+/// The name of the field for the reader's own words.
+const NOTE_LABEL: &str = "Your note for the report";
 
 /// Some programs cut off links with more bytes than this.
 const LONG_LINK: usize = 8_000;
@@ -141,13 +143,11 @@ impl Share {
 
     /// The report about the run: one page to read, to send and to print.
     fn report(self) -> AnyView {
-        let write = on(move |event: ev::Event| self.note.set(event_target_value(&event)));
         view! {
             <p class="quiet">
                 "One HTML page to read, to send and to print, which needs no network: the verdict, figures, who holds the memory, settings that were tried."
             </p>
-            <textarea class="field wide" rows="2" data-testid="report-note" aria-label="Your note for the report"
-                placeholder="Your note for the report" prop:value=text(move || self.note.get()) on:input=write></textarea>
+            {text_area("field wide", "report-note", NOTE_LABEL, NOTE_LABEL, self.note)}
             <div class="cluster">
                 {button("", "save-report", "Save report (HTML)", "", click(move || self.save_report()))}
                 <span hidden=flag(move || !self.has_verdict())>
@@ -167,7 +167,7 @@ impl Share {
     }
 
     fn copy_summary(self) {
-        copy_summary(self.session);
+        parts::copy_summary(self.session);
         self.report_words.set("The summary is copied.".to_owned());
     }
 

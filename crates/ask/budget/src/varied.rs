@@ -1,6 +1,5 @@
 //! The numbers in the text of a program that a search may vary: options and constants.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 /// The names that say how large a batch is, as [`normal`] writes them.
@@ -32,12 +31,15 @@ impl VariedNumber {
     /// of the usual names.
     #[must_use]
     pub fn all(text: &str, arguments: &str) -> Vec<Self> {
-        let mut all: Vec<Self> = options(text).filter_map(|call| option(call, arguments)).collect();
-        all.extend(constants(text));
-        let mut names = HashSet::new();
-        all.retain(|number| number.value > 0 && names.insert(number.name.clone()));
-        // Options stay before constants: the sort is stable.
-        all.sort_by_key(|number| !number.is_batch());
+        let mut all: Vec<Self> = Vec::new();
+        let found = || options(text).filter_map(|call| option(call, arguments)).chain(constants(text));
+        for is_batch in [true, false] {
+            for number in found().filter(|number| number.value > 0 && number.is_batch() == is_batch) {
+                if all.iter().all(|known| known.name != number.name) {
+                    all.push(number);
+                }
+            }
+        }
         all
     }
 

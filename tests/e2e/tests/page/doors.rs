@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, Page, Window, drive, drive_at};
 use serde_json::json;
 
-use crate::{choose, id, workload, write_workload};
+use crate::{choose, fixture, id, workload, write_workload};
 
 fn at(path: &str, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at(path, Window::default(), GpuChoice::None, test)
@@ -345,17 +345,17 @@ fn an_embedded_figure_has_nothing_around_it_and_tells_its_height() -> Result<()>
 }
 
 #[test]
-fn a_sample_opens_at_its_failure() -> Result<()> {
+fn a_recording_opens_at_its_peak() -> Result<()> {
     drive(|page| {
-        choose(page, "sample", "growing_sizes")?;
-        page.wait_text(&id("document-title"), "Out of memory with memory free")?;
+        page.upload(&id("file"), &fixture("programs/gnn_random"))?;
+        page.wait_text(&id("document-title"), "gnn_random")?;
         page.wait_for(&id("headline"))?;
-        let failure = page.text(&id("position"))?;
+        let peak = page.text(&id("position"))?;
         page.press(Key::End)?;
         page.press("k")?;
-        page.wait_text(&id("position"), &failure)?;
+        page.wait_text(&id("position"), &peak)?;
         page.press("K")?;
-        page.wait_until("location.hash.startsWith('#sample=growing_sizes')")?;
+        page.wait_until("location.hash.startsWith('#own-file')")?;
         Ok(())
     })
 }

@@ -128,7 +128,7 @@ fn what_a_link_can_hold_still_has_one() -> Result<()> {
         keep_what_is_saved(page)?;
         page.click(&id("save-report"))?;
         page.wait_until("saved.length === 1")?;
-        ensure!(saved(page)?.1.contains("What held the memory at the failure"), "no report of a sample");
+        ensure!(saved(page)?.1.contains("Who holds the memory"), "no report of a sample");
         Ok(())
     })
 }

@@ -166,7 +166,7 @@ fn the_story_and_the_doors_are_in_sight() -> Result<()> {
             let hidden = page.execute(below, &[ids(&doors)])?;
             ensure!(hidden == json!([]), "doors that are not in sight on {name}: {hidden}");
             // The story is below the doors, and in sight as a whole.
-            page.execute("document.querySelector('.story-heading').scrollIntoView()", &[])?;
+            page.execute("document.querySelector('.home > h2').scrollIntoView()", &[])?;
             let hidden = page.execute(below, &[ids(&story)])?;
             ensure!(hidden == json!([]), "not in sight on {name}: {hidden}");
         }

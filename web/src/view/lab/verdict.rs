@@ -90,12 +90,8 @@ fn answer(
         // The notes on the run are below the answers, since they apply to all questions.
         let of_this =
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
-        // The moment of the whole verdict has one link.
-        let is_first = |index: usize| about == FindingTopic::Happened && index == 0;
-        let mut items: Vec<AnyView> = of_this
-            .enumerate()
-            .map(|(index, finding)| item(session, found, finding, is_first(index)))
-            .collect();
+        let mut items: Vec<AnyView> =
+            of_this.enumerate().map(|(index, finding)| item(session, found, finding, index == 0)).collect();
         let is_passes = about == FindingTopic::Helps;
         if let Some(searched) = searched.filter(|_| is_passes) {
             items.push(view! { <li>{sentence(&searched.sentence)}</li> }.into_any());
@@ -112,36 +108,34 @@ fn answer(
         Some(given) => sentence(&format!("with {given}: {}", found.headline)),
         None => sentence(&found.headline),
     };
+    let copy = click(move || copy_summary(session));
     view! {
         <p class=class data-testid="verdict-headline">{with_code(session, &headline)}</p>
         {asked(session)}
         {hypothesis(session, under)}
         {fixes(session, verdict)}
         {again(session, found)}
-        {summary_and_command(session, found)}
+        <div class="cluster">{button("", "copy-summary", "Copy summary", COPY_TITLE, copy)}</div>
         {parts.into_iter().collect::<Vec<_>>()}
+        {command(session, found)}
     }
     .into_any()
 }
 
-/// The button that copies the summary, and for a file the command that finds what fits: the page has no
-/// program to run.
-fn summary_and_command(session: Session, found: &VerdictAnswer) -> AnyView {
-    let copy = click(move || copy_summary(session));
-    let opened = untrack(|| session.shown_recording());
-    let command = opened.map(|opened| {
-        let line = fit_command(&program_file(found), None, gpu_of(opened.run.recording.capacity()), "");
+const COPY_TITLE: &str = "Copies the verdict as plain text, for a chat";
+
+/// The command that finds what fits, for a file: the page has no program to run.
+fn command(session: Session, found: &VerdictAnswer) -> Option<AnyView> {
+    let opened = untrack(|| session.shown_recording())?;
+    let line = fit_command(&program_file(found), None, gpu_of(opened.run.recording.capacity()), "");
+    Some(
         view! {
-            <p class="quiet">"Will another batch fit? With the program and without a GPU, this command says so:"</p>
+            <h3>"Will another batch fit?"</h3>
+            <p class="quiet">"With the program, and without a GPU, this command says so:"</p>
             {line_to_copy("verdict-fit", line)}
         }
-    });
-    let title = "Copies the verdict as plain text, for a chat";
-    view! {
-        <div class="cluster">{button("", "copy-summary", "Copy summary", title, copy)}</div>
-        {command}
-    }
-    .into_any()
+        .into_any(),
+    )
 }
 
 /// Copies the verdict about the shown run as plain text.
@@ -226,7 +220,13 @@ fn asked_text(answers: &Answers) -> Option<String> {
 /// A sentence with links to its moments and to the row of its setting.
 fn item(session: Session, found: &VerdictAnswer, finding: &Finding, is_first: bool) -> AnyView {
     let words = with_code(session, &sentence(&finding.text));
-    let moments = finding.moments.iter().filter(|moment| is_first || !is_of_verdict(moment));
+    // The moment of the whole verdict has one link. Where growth is the cause, the first line that grows has links.
+    let has_growth = matches!(found.kind, VerdictKind::Leak | VerdictKind::Grows);
+    let moments = finding.moments.iter().filter(|moment| match finding.about {
+        FindingTopic::Happened => is_first || !is_of_verdict(moment),
+        FindingTopic::Grows => is_first && has_growth && !is_of_verdict(moment),
+        _ => !is_of_verdict(moment),
+    });
     let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone()));
     // Settings that do not help have no link. Settings that help after a failure have a button above; a setting
     // whose help depends on the limit is shown at both of its ends.

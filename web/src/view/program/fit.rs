@@ -5,11 +5,14 @@ use blockyard_budget::VariedNumber;
 use blockyard_figure::{Size, fit_curves};
 use leptos::prelude::*;
 
+use crate::browser;
+use crate::effect::effect;
 use crate::messages::sentence;
 use crate::program::{FitVariant, ProgramResult, fit_command};
 use crate::session::Session;
 use crate::view::kit::{self, Options, button, click, flag, select, text};
 use crate::view::lab::{figure, line_to_copy};
+use crate::view::program::output::last_run;
 
 const HEIGHT_PX: f32 = 260.0;
 
@@ -35,6 +38,13 @@ pub(super) fn fit(session: Session) -> AnyView {
     });
     let options = Signal::derive(move || options_of(&numbers.get()));
     let chosen = text(move || program.fit_of_shown().map(|search| search.number.name).unwrap_or_default());
+    // The search that the first screen asked for begins when the program has run.
+    effect(move || {
+        if program.wants_fit.get() && last_run(session).is_some() {
+            // Signals are written after the effect.
+            let _ = browser::after_millis(0, move || program.find_wanted_fit());
+        }
+    });
     let title = "Runs the program with other values on this GPU until the largest that fits is known";
     view! {
         <section class="panel fit" aria-label="Will it fit?" data-testid="fit" hidden=flag(move || !is_possible.get())>

@@ -825,6 +825,10 @@ class FitOnGpu(FitConditions):
 
     largest: int | None
     """The largest value that fits and whose next one does not; null where no value fits, or the search ended before."""
+    safe: int | None
+    """A value whose run leaves `reserve` bytes of `limit` free, nearly the largest such value; null where no run did."""
+    reserve: int | None
+    """The bytes that a safe value leaves free: 5 % of `limit`."""
     next: FitRun | None
     """The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits."""
     exact: bool
