@@ -109,7 +109,7 @@ pub fn next_safe(values: &Values, most: Bytes, probes: &[Probe]) -> SearchStep {
 }
 
 /// A safe value and the share that it leaves free, without a full stop. `safe` is the value and its peak
-/// reserved, and `left` is what PyTorch may reserve of `total`.
+/// reserved, and `left` are the bytes of `total` that PyTorch may reserve.
 #[must_use]
 pub fn safe_text(name: &str, safe: Option<(u64, Bytes)>, left: Bytes, total: Bytes) -> String {
     let Some((value, reserved)) = safe else {

@@ -8,7 +8,7 @@
 //! `pickle`. [`CompactTrace`] (`compact`) is a trace in columns, `gzip` the container of packed files,
 //! `host_stats` the statistics of pinned memory.
 //!
-//! [`PastedText`] has the numbers of texts about memory that are no snapshot, [`timeline_workload`] the
+//! [`PastedText`] has the numbers of texts about memory other than snapshots, [`timeline_workload`] the
 //! requests of a profiler's memory timeline.
 //!
 //! This crate knows file formats and no allocator. [`trace`] has the facts that a trace implies.

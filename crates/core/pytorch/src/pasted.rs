@@ -1,4 +1,4 @@
-//! Texts of PyTorch about memory that are no snapshot, as people paste them: the message of
+//! Texts of PyTorch about memory other than snapshots, as people paste them: the message of
 //! `torch.OutOfMemoryError`, the table of `memory_summary()`, and the events of
 //! `profile.export_memory_timeline("memory.raw.json.gz")`.
 //!

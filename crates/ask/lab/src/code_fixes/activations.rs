@@ -71,7 +71,7 @@ const FOLLOWING: [&str; 11] = [
 const LEAST_COPIED: Bytes = Bytes::kib(64);
 
 /// The forward pass under `torch.autocast` with bfloat16: half of what matrix products and the functions
-/// behind them keep, and a copy of each parameter. Nothing, if the run shows 16 bits already, or if no
+/// after them keep, and a copy of each parameter. Nothing, if the run shows 16 bits already, or if no
 /// parameter shows that it does not.
 pub(super) fn autocast(training: &Training<'_>, outputs: &HashSet<Bytes>) -> Option<Proposal> {
     let is_large = |block: &&Block| block.phase == Phase::Building && block.size >= LEAST_COPIED;

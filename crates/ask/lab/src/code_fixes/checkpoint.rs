@@ -120,7 +120,7 @@ fn is_module_call(frame: &str) -> bool {
     matches!(function(frame), "_call_impl" | "_wrapped_call_impl")
 }
 
-/// The lines of a stack that call a module; of a line that is there twice the outer one.
+/// The lines of a stack that call a module; of a line that it has twice the outer one.
 fn calls(stack: &[String], texts: &mut Texts) -> Vec<Call> {
     let mut found: BTreeMap<usize, Call> = BTreeMap::new();
     for (place, pair) in stack.windows(2).enumerate() {
