@@ -30,7 +30,8 @@ pub(crate) enum Gesture {
     /// The pointer left the figure, or a drag began.
     Leave,
     /// The button went down. A figure takes hold of the thing under the pointer, if it follows the pointer.
-    Grab,
+    /// `is_brush` is whether Shift is down.
+    Grab { is_brush: bool },
     /// The thing follows the pointer.
     Hold,
     /// The button went up, and the thing stays where it is.
@@ -250,7 +251,7 @@ fn handle(hand: &RefCell<Hand>, act: &Act, event: &PointerEvent) {
     match name.as_str() {
         "pointerdown" if event.button() == 0 => {
             let is_first = hand.borrow().fingers.is_empty();
-            let holds = is_first && act(Gesture::Grab, at, event);
+            let holds = is_first && act(Gesture::Grab { is_brush: event.shift_key() }, at, event);
             if holds {
                 event.prevent_default();
                 capture(event);

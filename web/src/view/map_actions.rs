@@ -71,7 +71,7 @@ impl MapActions {
         match gesture {
             Gesture::Hover => self.hover(at, event),
             Gesture::Leave => self.leave(),
-            Gesture::Grab => return self.resize.down(at, event),
+            Gesture::Grab { .. } => return self.resize.down(at, event),
             Gesture::Hold => self.resize.hold(event),
             Gesture::Drop => self.resize.drop_at(event),
             Gesture::Cancel => self.resize.cancel(),

@@ -90,7 +90,7 @@ impl OverTime {
         let figures = self.session.figures();
         match gesture {
             Gesture::Hover | Gesture::Leave | Gesture::Drop => false,
-            Gesture::Grab => self.is_at_cursor(at.x_px),
+            Gesture::Grab { is_brush } => !is_brush && self.is_at_cursor(at.x_px),
             Gesture::Hold => {
                 self.seek(at.x_px);
                 true

@@ -208,7 +208,7 @@ impl StagePointer {
         match gesture {
             Gesture::Hover => self.hover(at, event),
             Gesture::Leave => self.left(),
-            Gesture::Grab => {
+            Gesture::Grab { .. } => {
                 return self.resize.down(at, event) || self.drag.down(event, self.shown.target(at));
             }
             Gesture::Hold => {

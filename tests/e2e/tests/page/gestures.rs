@@ -47,6 +47,7 @@ fn scrolled(page: &Page) -> Result<f64> {
 /// Turns the wheel outwards where the whole is shown: the page scrolls.
 fn check_wheel_leaves_the_reader_free(page: &Page, css: &str, at: (f64, f64)) -> Result<()> {
     // A pointer that moved begins a new turn of the wheel.
+    page.execute("scrollBy(0, -80)", &[])?;
     page.hover_at(css, at.0 - 9.0, at.1)?;
     page.hover_at(css, at.0, at.1)?;
     let before = scrolled(page)?;
@@ -369,7 +370,7 @@ fn the_flame_graph_of_holders_has_every_gesture() -> Result<()> {
         page.execute("document.querySelector(arguments[0]).focus()", &[json!(css)])?;
         page.press(Key::Down)?;
         page.wait_for(&id("picked"))?;
-        let chosen = picture(page, &canvas)?;
+        let chosen = other_picture(page, &canvas, &before, "a frame around the chosen node")?;
         page.press("+")?;
         other_picture(page, &canvas, &chosen, "a key")?;
         page.press("0")?;
@@ -382,6 +383,7 @@ fn the_flame_graph_of_holders_has_every_gesture() -> Result<()> {
 fn the_replay_of_a_fix_has_the_gestures() -> Result<()> {
     drive(|page| {
         open(page, "checkerboard_default_100")?;
+        page.click("#tab-lab")?;
         scroll_and_click(page, "try-change-0")?;
         let css = format!(".run-verdict {}", id("lab-timelines"));
         let figure = page.rect(&css)?;
