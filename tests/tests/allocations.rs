@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AddressMap, AllocationFilter, AllocationQuery, Allocations, Cell, Changes, Collector, ColorBy,
+    AddressMap, AllocationFilter, AllocationQuery, Allocations, AxisPart, Cell, Changes, Collector, ColorBy,
     FlameGraph, Grid, GridKind, GridView, GroupBy, Groups, MapView, Mark, Role, Size, TargetId, TimelineView,
-    bytes_of, describe_event, describe_target, flame_scene, holder_text, holder_texts, holders, rows_in,
-    segment_map,
+    bytes_of, describe_event, describe_target, flame_scene, holder_text, holder_texts, holders, range_sums,
+    rows_in, segment_map,
 };
 use blockyard_pytorch::snapshot;
 use blockyard_record::{BlockState, Bytes, Recording};
@@ -103,7 +103,7 @@ fn every_grouping_adds_up_to_the_allocated_bytes() {
             }
             // A name or a size is written whole or not at all.
             for width_px in [260.0, 480.0, 900.0] {
-                let scene = flame_scene(&flame, recording.stacks(), 0, width_px, &|_| None);
+                let scene = flame_scene(&flame, recording.stacks(), AxisPart::WHOLE, 0, width_px, &|_| None);
                 let mut texts = scene.marks.iter().filter_map(|mark| match mark {
                     Mark::Text { text, .. } => Some(text),
                     _ => None,
@@ -123,7 +123,7 @@ fn a_flame_graph_has_no_rows_for_frames_that_only_pass_on() {
         .max_by_key(|moment| bytes_of(&allocations, &rows_in(&allocations, AllocationFilter::At(*moment))));
     let rows = rows_in(&allocations, AllocationFilter::At(peak.expect("a moment")));
     let flame = FlameGraph::new(&allocations, &recording, &rows);
-    let scene = flame_scene(&flame, recording.stacks(), 0, 1200.0, &|_| None);
+    let scene = flame_scene(&flame, recording.stacks(), AxisPart::WHOLE, 0, 1200.0, &|_| None);
     let mut passed = 0;
     let is_low = |height_px: f32| (20.0..=24.0).contains(&height_px);
     assert!(scene.targets.iter().all(|target| is_low(target.rect.height_px)), "each row is one line of text");
@@ -251,6 +251,22 @@ fn what_is_new_and_what_was_there_all_the_time_are_what_is_there_at_the_end() {
     both.extend(new);
     both.sort_unstable();
     assert_eq!(both, all);
+    // What a range made is still there at its end, or was freed in it.
+    let made = rows_in(&allocations, AllocationFilter::MadeBetween(first, last));
+    let new = rows_in(&allocations, AllocationFilter::NewBetween(first, last));
+    let sums = range_sums(&allocations, first, last);
+    assert_eq!(sums.made, (made.len(), bytes_of(&allocations, &made)));
+    assert_eq!(sums.kept, (new.len(), bytes_of(&allocations, &new)));
+    // The allocated bytes at the end are those at the beginning, with what was made and without what was
+    // freed.
+    let allocated = |moment| bytes_of(&allocations, &rows_in(&allocations, AllocationFilter::At(moment)));
+    assert_eq!(
+        allocated(last).get() + sums.freed.1.get(),
+        allocated(first).get() + sums.made.1.get(),
+        "{sums:?}"
+    );
+    let most = (first..=last).map(|moment| allocations.active_bytes(moment)).max();
+    assert_eq!(Some(sums.peak.0), most);
     // The order of the two moments does not matter.
     assert_eq!(
         rows_in(&allocations, AllocationFilter::NewBetween(last, first)),

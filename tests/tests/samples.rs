@@ -1,22 +1,40 @@
-//! The page's samples are the recordings of the fixtures, with their traces in columns.
+//! The page's samples, and traces in columns.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use blockyard_pytorch::{CompactTrace, RecordedRun};
+use blockyard_pytorch::{CompactTrace, RecordedRun, snapshot};
 
-fn read(path: &str) -> RecordedRun {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    RecordedRun::read(&std::fs::read(path).unwrap()).unwrap()
-}
+/// The files of stacks that a sample may name beside its program: packages, from their folder on.
+const PACKAGES: &str = "site-packages/";
 
 #[test]
-fn samples_are_the_recordings_of_the_fixtures() {
-    for name in ["gpt2_varlen", "resnet50_amp", "gnn_random"] {
-        let sample = read(&format!("../web/samples/{name}.jsonl.gz"));
-        assert!(sample == read(&format!("fixtures/programs/{name}.jsonl.gz")), "{name}");
+fn samples_are_small_and_name_their_own_files_without_a_folder() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut count = 0;
+    for file in std::fs::read_dir(root.join("web/samples")).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let program = format!("{}.py", name.split('.').next().unwrap());
+        let lines = std::fs::read_to_string(root.join("examples/samples").join(&program)).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes.len() < 60_000, "{name}");
+        let found = snapshot::read(bytes.as_slice(), &mut |_| ControlFlow::Continue(())).unwrap();
+        let stacks = &found.stacks;
+        let all = found.devices.iter().flat_map(|device| &device.trace).map(|entry| entry.entry.stack);
+        let frames = all.flat_map(|stack| stacks.frames(stack)).map(|frame| stacks.frame(frame));
+        let mut has_own = false;
+        for frame in frames {
+            let is_own = frame.filename == program && (frame.line as usize) <= lines.lines().count();
+            assert!(is_own || frame.filename.starts_with(PACKAGES), "{name}: {frame:?}");
+            has_own |= is_own;
+        }
+        assert!(has_own, "{name} names no line of {program}");
+        count += 1;
     }
+    assert_eq!(count, 5);
 }
 
 #[test]

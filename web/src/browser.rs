@@ -195,7 +195,7 @@ pub(crate) fn listen<E: JsCast + 'static>(
     name: &str,
     mut handler: impl FnMut(E) + 'static,
 ) {
-    listen_to_any(target, name, Box::new(move |event| handler(event.unchecked_into())));
+    listen_to_all(target, &[name], Box::new(move |event| handler(event.unchecked_into())));
 }
 
 /// Whether a finger points.
@@ -216,10 +216,13 @@ pub(crate) fn listen_within<E: JsCast + 'static>(
     closure.forget();
 }
 
-fn listen_to_any(target: &EventTarget, name: &str, handler: Box<dyn FnMut(JsValue)>) {
+/// Calls `handler` for each event of any of these names, as long as the page lives.
+pub(crate) fn listen_to_all(target: &EventTarget, names: &[&str], handler: Box<dyn FnMut(JsValue)>) {
     let closure = Closure::wrap(handler);
-    // If the listener cannot be added, a control has no effect. Nothing can be done about that here.
-    let _ = target.add_event_listener_with_callback(name, closure.as_ref().unchecked_ref());
+    for name in names {
+        // If the listener cannot be added, a control has no effect. Nothing can be done about that here.
+        let _ = target.add_event_listener_with_callback(name, closure.as_ref().unchecked_ref());
+    }
     closure.forget();
 }
 

@@ -6,7 +6,6 @@ mod columns;
 mod timeline;
 
 pub(crate) use columns::Columns;
-pub(crate) use timeline::zoom_factor;
 
 use std::sync::Arc;
 
@@ -38,20 +37,38 @@ pub(crate) enum HolderMoment {
     Cursor,
     PeakAllocated,
     PeakReserved,
-    /// Allocations that are alive all the time between the mark and the cursor.
-    Throughout,
-    /// Allocations that were made between the mark and the cursor.
+    /// Allocations that were made in the brushed range.
+    Made,
+    /// Those of them that are still there at its end.
     New,
+    /// Allocations that are alive throughout the brushed range.
+    Throughout,
+}
+
+/// The range of moments that the reader brushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Brushed {
+    pub(crate) first: usize,
+    /// Equal to `first` if the range is begun by a key.
+    pub(crate) last: usize,
+    /// Whether the button is up again.
+    pub(crate) is_done: bool,
 }
 
 impl HolderMoment {
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 5] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::Cursor, "cursor", "at the cursor"),
         (Self::PeakAllocated, "peak-allocated", "at the peak of allocated bytes"),
         (Self::PeakReserved, "peak-reserved", "at the peak of reserved bytes"),
-        (Self::Throughout, "throughout", "all the time from the mark to the cursor"),
-        (Self::New, "new", "new between the mark and the cursor"),
+        (Self::Made, "made", "allocated in the range"),
+        (Self::New, "new", "allocated in the range and still there"),
+        (Self::Throughout, "throughout", "there throughout the range"),
     ];
+
+    /// Whether the choice is about the brushed range.
+    pub(crate) fn is_of_range(self) -> bool {
+        matches!(self, Self::Made | Self::New | Self::Throughout)
+    }
 
     pub(crate) fn name(self) -> &'static str {
         Self::ALL.iter().find(|(moment, ..)| *moment == self).map_or("", |(_, name, _)| name)
@@ -90,8 +107,10 @@ pub(crate) struct FigureSignals {
     pub(crate) chosen_groups: RwSignal<Option<GroupBy>>,
     pub(crate) is_flame: RwSignal<bool>,
     pub(crate) holder_moment: RwSignal<HolderMoment>,
-    /// The step of the mark, a second cursor.
-    pub(crate) mark: RwSignal<Option<usize>>,
+    /// The range of moments that is brushed in the figures over time.
+    pub(crate) brushed: RwSignal<Option<Brushed>>,
+    /// Whether the event under the cursor is chosen, which the panel beside the figures describes.
+    pub(crate) is_event_chosen: RwSignal<bool>,
     /// The reader's search among the holders: a stack, an address, a size, a stream.
     pub(crate) filter: RwSignal<String>,
     pub(crate) picked: RwSignal<Option<PtrEq<Pick>>>,
@@ -127,7 +146,8 @@ impl FigureSignals {
             chosen_groups: RwSignal::new(None),
             is_flame: RwSignal::new(false),
             holder_moment: RwSignal::new(HolderMoment::default()),
-            mark: RwSignal::new(None),
+            brushed: RwSignal::new(None),
+            is_event_chosen: RwSignal::new(false),
             filter: RwSignal::new(String::new()),
             picked: RwSignal::new(None),
             paper: StoredValue::new(None),
@@ -143,7 +163,8 @@ impl Feature<FigureSignals> {
     pub(crate) fn forget(self) {
         self.timeline_view.set(None);
         self.range.set(None);
-        self.mark.set(None);
+        self.let_go_of_range();
+        self.is_event_chosen.set(false);
         self.picked.set(None);
         self.map_view.set(MapView::default());
     }
@@ -170,6 +191,7 @@ impl Feature<FigureSignals> {
     pub(crate) fn select(self, block: Option<BlockId>) {
         if block.is_some() {
             self.unpick();
+            self.is_event_chosen.set(false);
         }
         if self.map_view.with_untracked(|view| view.selected != block) {
             self.map_view.update(|view| view.selected = block);
@@ -264,13 +286,14 @@ impl Feature<FigureSignals> {
     pub(crate) fn allocation_filter(self) -> AllocationFilter {
         let run = self.session.run.get();
         let cursor = self.session.player.with(|player| player.steps);
-        let mark = self.mark.get().unwrap_or(0);
-        match self.holder_moment.get() {
-            HolderMoment::Cursor => AllocationFilter::At(cursor),
-            HolderMoment::PeakAllocated => AllocationFilter::At(run.series.peak_steps(&run.recording).0),
-            HolderMoment::PeakReserved => AllocationFilter::At(run.series.peak_steps(&run.recording).1),
-            HolderMoment::Throughout => AllocationFilter::Throughout(mark, cursor),
-            HolderMoment::New => AllocationFilter::NewBetween(mark, cursor),
+        let range = self.steps_range();
+        match (self.holder_moment.get(), range) {
+            (HolderMoment::PeakAllocated, _) => AllocationFilter::At(run.series.peak_steps(&run.recording).0),
+            (HolderMoment::PeakReserved, _) => AllocationFilter::At(run.series.peak_steps(&run.recording).1),
+            (HolderMoment::Made, Some((first, last))) => AllocationFilter::MadeBetween(first, last),
+            (HolderMoment::New, Some((first, last))) => AllocationFilter::NewBetween(first, last),
+            (HolderMoment::Throughout, Some((first, last))) => AllocationFilter::Throughout(first, last),
+            (HolderMoment::Cursor, _) | (_, None) => AllocationFilter::At(cursor),
         }
     }
 
@@ -294,10 +317,23 @@ impl Feature<FigureSignals> {
     pub(crate) fn show_picked(self, picked: Option<PtrEq<Pick>>, ids: Vec<AllocationId>) {
         let is_any = picked.is_some();
         self.picked.set(picked);
+        if is_any {
+            self.is_event_chosen.set(false);
+        }
         self.map_view.update(|view| {
             view.picked = Arc::new(ids);
             view.selected = view.selected.filter(|_| !is_any);
         });
+    }
+
+    /// Chooses the event under the cursor of an opened file, in place of a block and of allocations. A
+    /// workload and a program have a panel about each event.
+    pub(crate) fn choose_event(self) {
+        if untrack(|| self.session.shows_recording()) {
+            self.unpick();
+            self.select(None);
+            self.is_event_chosen.set(true);
+        }
     }
 
     /// Releases the chosen allocations. Returns whether any were chosen.
@@ -307,11 +343,5 @@ impl Feature<FigureSignals> {
             self.pick(String::new(), Vec::new());
         }
         was_picked
-    }
-
-    /// Sets the mark at the cursor, or removes the mark if the moment has one.
-    pub(crate) fn set_mark(self) {
-        let now = self.session.player.with_untracked(|player| player.steps);
-        self.mark.update(|mark| *mark = if *mark == Some(now) { None } else { Some(now) });
     }
 }

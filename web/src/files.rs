@@ -6,10 +6,11 @@ mod samples;
 
 use ranks::natural_key;
 pub(crate) use ranks::{Rank, deciding_rank};
-pub(crate) use samples::{SAMPLES, Samples};
+pub(crate) use samples::{SAMPLES, Sample, Samples};
 
 use blockyard_figure::Player;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
+use blockyard_pytorch::{PastedText, timeline_workload, unpack};
 use blockyard_record::Recording;
 use blockyard_replay::job::{JobError, JobOutput};
 use blockyard_replay::{Comparison, Progress};
@@ -56,12 +57,11 @@ pub(crate) enum ComparisonState {
 impl OpenedFile {
     /// The title on the page: the title of a sample, or the name of the file.
     pub(crate) fn title(&self) -> String {
-        let sample = SAMPLES.iter().find(|sample| sample.file_name() == self.name);
-        sample.map_or_else(|| self.name.clone(), |sample| format!("{} training", sample.title))
+        Sample::of_file(&self.name).map_or_else(|| self.name.clone(), |sample| sample.title.to_owned())
     }
 
     pub(crate) fn is_sample(&self) -> bool {
-        SAMPLES.iter().any(|sample| sample.file_name() == self.name)
+        Sample::of_file(&self.name).is_some()
     }
 }
 
@@ -86,6 +86,9 @@ const PROGRAM: &str = ".py";
 
 /// The ending of file names of JSON, as `blockyard fit` writes it.
 const JSON: &str = ".json";
+
+/// The ending of file names of a profiler's memory timeline with its events, packed.
+const TIMELINE: &str = ".raw.json.gz";
 
 /// The events of a larger file do not fit the worker's memory.
 const MAX_BYTES: f64 = 4e9;
@@ -202,9 +205,12 @@ impl Feature<FileSignals> {
             self.session.messages().work.set(None);
             return self.session.show_error(format!("{name} could not be read."));
         };
-        let is_text = file_kind(&first) == FileKind::Other || name.ends_with(JSON);
+        let is_packed = name.ends_with(TIMELINE);
+        let is_text = file_kind(&first) == FileKind::Other || name.ends_with(JSON) || is_packed;
         if is_text && file.size() <= LONGEST_TEXT {
-            let text = first_bytes(&file, file.size()).await.and_then(|bytes| String::from_utf8(bytes).ok());
+            let text = first_bytes(&file, file.size()).await.and_then(|bytes| {
+                if is_packed { unpack(&bytes).ok() } else { String::from_utf8(bytes).ok() }
+            });
             if let Some(text) = text.filter(|text| !text.trim().is_empty())
                 && self.open_text(&name, &text)
             {
@@ -246,6 +252,9 @@ impl Feature<FileSignals> {
             self.session.lab().show_fit(name, text);
             return true;
         }
+        // The events of a profiler are shown as a workload.
+        let made = timeline_workload(text);
+        let text = made.as_deref().unwrap_or(text);
         match Workload::parse(text) {
             Ok(_) => {
                 self.session.navigation().place.set(Place::Workbench);
@@ -256,8 +265,14 @@ impl Feature<FileSignals> {
                 self.session.show_error(format!("{name} was not opened. {}", sentence(&error.to_string())));
                 true
             }
-            // The reader of recordings gets any other text, since its error names the missing parts.
-            Err(_) => false,
+            Err(_) => match PastedText::read(text) {
+                Some(pasted) => {
+                    self.session.show_error(pasted.paragraph());
+                    true
+                }
+                // The reader of recordings gets any other text, since its error names the missing parts.
+                None => false,
+            },
         }
     }
 

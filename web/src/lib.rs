@@ -19,8 +19,7 @@
 //! - **The page is small first**: size-optimized code with erased view types, boxed handlers in
 //!   `view/kit.rs`, and our own gzip container around `flate2`'s inflate, whose checksum table alone would be
 //!   16 KiB of every download. `cargo xtask size` has a budget for the first load and for each later part.
-//!   Samples, whose traces are columns (`pytorch::CompactTrace`), and the GPU's module are fetched when the
-//!   page is idle, so that they open offline.
+//!   Samples and the GPU's module are fetched when the page is idle, so that they open offline.
 //! - **A module for each purpose**: the page; the workers' programs (`web/worker`), of which the one that reads
 //!   files, verifies them and makes long runs is loaded once the page rests, the lab's after it, and that of
 //!   reports for the first report; the device over WebGPU (`web/gpu`), which the worker loads for the first

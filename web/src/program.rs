@@ -1,12 +1,12 @@
 //! The Python program in the editor, with its settings: edit, open, run, stop.
 
-mod batch;
 mod examples;
+mod fit;
 mod result;
 mod trials;
 
-pub(crate) use batch::{BatchSearch, BatchVariant};
 pub(crate) use examples::{DEFAULT_GPU, DERIVED_NUMBERS, EXAMPLES, Example, GPUS};
+pub(crate) use fit::{FitSearch, FitVariant, fit_command};
 pub(crate) use result::{AliveBytes, CATEGORIES, ProgramEnd, ProgramResult};
 pub(crate) use trials::{ProgramTrial, Trials};
 
@@ -125,8 +125,12 @@ pub(crate) struct ProgramSignals {
     pub(crate) recorded_text: RwSignal<Option<String>>,
     /// The last run, run again with changes.
     pub(crate) trials: RwSignal<Trials>,
-    /// The search for the largest batch that fits, if one has begun.
-    pub(crate) batch: RwSignal<Option<BatchSearch>>,
+    /// The search for the largest value that fits, if one has begun.
+    pub(crate) fit: RwSignal<Option<FitSearch>>,
+    /// The name of the number that the search varies; empty for the first of the program's numbers.
+    pub(crate) varied: RwSignal<String>,
+    /// Whether the search begins when the program has run.
+    pub(crate) wants_fit: RwSignal<bool>,
 }
 
 /// The answer to the question why memory is alive.
@@ -180,8 +184,20 @@ impl Feature<ProgramSignals> {
     pub(crate) fn type_text(self, text: String) {
         self.example.set(None);
         self.recorded_text.set(None);
+        self.wants_fit.set(false);
         self.input.update(|input| input.text = text);
         self.remember();
+    }
+
+    /// Opens a program and searches the largest value of its number of this name once it has run. The view of
+    /// the search begins it, whose code is not in the first load.
+    pub(crate) fn open_and_fit(self, text: String, gpu: String, varied: String) {
+        self.session.navigation().go_to(Place::Program);
+        self.input.set(ProgramInput { gpu, ..ProgramInput::default() });
+        self.type_text(text);
+        self.varied.set(varied);
+        self.run();
+        self.wants_fit.set(true);
     }
 
     /// Puts a program into the editor and runs it.
@@ -296,6 +312,7 @@ impl Feature<ProgramSignals> {
     /// Ends the running program.
     pub(crate) fn stop(self) {
         interpreter::stop();
+        self.wants_fit.set(false);
         let kept = if self.result.with_untracked(Option::is_some) {
             "; the output stays, and the figures are those of the last run that ended"
         } else {

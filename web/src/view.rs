@@ -10,6 +10,7 @@ mod editor;
 mod embed;
 pub(crate) mod export;
 mod flame;
+mod gesture;
 mod gpu;
 mod grading;
 mod hand;
@@ -32,10 +33,10 @@ pub(crate) mod memory_stats;
 mod messages;
 mod mini_map;
 mod opened;
+mod over_time;
 mod panels;
 mod paper;
 pub(crate) mod parts;
-mod pinch;
 mod player;
 mod present;
 pub(crate) mod program;
@@ -94,6 +95,7 @@ fn page() -> AnyView {
     let samples = Samples::new();
     let help = help::Help::new();
     keys::listen(session, help);
+    gesture::follow_wheel();
     follow_appearance(session);
     if session.navigation().embed.is_none() {
         crate::workload::follow_draft(session);

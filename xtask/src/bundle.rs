@@ -365,17 +365,17 @@ mod tests {
 
     #[test]
     fn a_folder_holds_the_files_it_was_given_and_nothing_else() {
-        let folder = std::env::temp_dir().join(format!("blockyard-bundle-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let files = |names: &[&str]| -> Files {
             names.iter().map(|name| (PathBuf::from(name), name.as_bytes().to_vec())).collect()
         };
         for names in [&["a.js", "below/b.wasm"][..], &["a.js", "c.building"], &["a.js"]] {
-            update(&folder, &files(names)).unwrap();
+            update(folder, &files(names)).unwrap();
             let expected: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
-            assert_eq!(files_below(&folder).unwrap(), expected);
+            assert_eq!(files_below(folder).unwrap(), expected);
         }
         assert_eq!(fs::read(folder.join("a.js")).unwrap(), b"a.js");
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -405,14 +405,13 @@ mod tests {
 
     #[test]
     fn the_folder_ends_up_with_the_files_and_nothing_else() {
-        let folder = std::env::temp_dir().join(format!("blockyard-update-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let files =
             |names: &[&str]| names.iter().map(|name| (name.into(), name.as_bytes().to_vec())).collect();
-        update(&folder, &files(&["index.html", "samples/old.gz"])).unwrap();
-        update(&folder, &files(&["index.html", "samples/new.gz"])).unwrap();
-        let left = files_below(&folder).unwrap();
-        fs::remove_dir_all(&folder).unwrap();
-        assert_eq!(left, [Path::new("index.html"), Path::new("samples/new.gz")]);
+        update(folder, &files(&["index.html", "samples/old.gz"])).unwrap();
+        update(folder, &files(&["index.html", "samples/new.gz"])).unwrap();
+        assert_eq!(files_below(folder).unwrap(), [Path::new("index.html"), Path::new("samples/new.gz")]);
     }
 
     #[test]

@@ -131,16 +131,16 @@ mod tests {
 
     #[test]
     fn the_stamp_differs_where_a_byte_does_and_ignores_caches() {
-        let folder = std::env::temp_dir().join(format!("blockyard-stamp-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         fs::create_dir_all(folder.join("__pycache__")).unwrap();
         fs::write(folder.join("a.py"), "one").unwrap();
-        let first = stamp(b"module", &[&folder]).unwrap();
+        let first = stamp(b"module", &[folder]).unwrap();
         assert_eq!(first.len(), 64);
         fs::write(folder.join("__pycache__/a.pyc"), "cache").unwrap();
-        assert_eq!(stamp(b"module", &[&folder]).unwrap(), first);
-        assert_ne!(stamp(b"another", &[&folder]).unwrap(), first);
+        assert_eq!(stamp(b"module", &[folder]).unwrap(), first);
+        assert_ne!(stamp(b"another", &[folder]).unwrap(), first);
         fs::write(folder.join("a.py"), "two").unwrap();
-        assert_ne!(stamp(b"module", &[&folder]).unwrap(), first);
-        fs::remove_dir_all(folder).unwrap();
+        assert_ne!(stamp(b"module", &[folder]).unwrap(), first);
     }
 }

@@ -298,14 +298,11 @@ mod tests {
 
     #[test]
     fn checksums_are_those_of_sha256sum() {
-        let folder = std::env::temp_dir().join(format!("blockyard-checksums-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("b"), "abc").unwrap();
-        fs::write(folder.join("a"), "").unwrap();
-        let found = checksums(&folder).unwrap();
-        fs::remove_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("b"), "abc").unwrap();
+        fs::write(folder.path().join("a"), "").unwrap();
         assert_eq!(
-            found,
+            checksums(folder.path()).unwrap(),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  a\n\
              ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  b\n"
         );

@@ -93,9 +93,9 @@ fn designer(page: &Page, shot: &Shot<'_>) -> Result<()> {
     page.wait_for("[data-testid='map']")?;
     page.click("[data-testid='next-failed-step']")?;
     shot(page, "10-failure")?;
-    page.goto("/?i#sample=gpt2_varlen")?;
+    page.goto("/?i#sample=kept_losses")?;
     page.wait_for("[data-testid='headline']")?;
-    shot(page, "11-gpt2")?;
+    shot(page, "11-sample")?;
     page.goto("/?j#python")?;
     page.wait_for("[data-testid='run-program']")?;
     shot(page, "12-python")?;

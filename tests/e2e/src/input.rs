@@ -66,6 +66,40 @@ impl Page {
         })
     }
 
+    /// Drags as [`Page::drag`] does, while the key `held` is down.
+    ///
+    /// # Errors
+    /// The errors of [`Page::click_at`].
+    pub fn drag_with(&self, held: &Key, css: &str, from: (f64, f64), to: (f64, f64)) -> Result<()> {
+        let start = self.viewport_point(css, from.0, from.1)?;
+        let halfway = self.viewport_point(css, f64::midpoint(from.0, to.0), f64::midpoint(from.1, to.1))?;
+        let end = self.viewport_point(css, to.0, to.1)?;
+        self.act(|hand| {
+            let hand = hand.key_down(held.clone()).move_to(start.0, start.1).click_and_hold();
+            hand.move_to(halfway.0, halfway.1).move_to(end.0, end.1).release().key_up(held.clone())
+        })
+    }
+
+    /// Clicks `css` twice at a point, from its top left corner.
+    ///
+    /// # Errors
+    /// The errors of [`Page::click_at`].
+    pub fn double_click_at(&self, css: &str, x: f64, y: f64) -> Result<()> {
+        let (x, y) = self.viewport_point(css, x, y)?;
+        self.act(|hand| hand.move_to(x, y).double_click())
+    }
+
+    /// Turns the wheel over `css` at a point, from its top left corner: towards the reader for a positive
+    /// number of pixels, as a person scrolls down.
+    ///
+    /// # Errors
+    /// The errors of [`Page::click_at`].
+    pub fn wheel(&self, css: &str, (x, y): (f64, f64), down_px: f64) -> Result<()> {
+        let (x, y) = self.viewport_point(css, x, y)?;
+        let event = json!({ "type": "mouseWheel", "x": x, "y": y, "deltaX": 0, "deltaY": down_px });
+        self.devtools("Input.dispatchMouseEvent", &event).map(drop)
+    }
+
     /// Presses the main button over `css` and moves on; the button stays down.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ fn the_doors_the_links_and_the_workers_work() -> Result<()> {
     page.wait_text(&id("position"), "step 5 of")?;
 
     page.goto("/#workbench")?;
-    page.click(&id("sample-gnn_random"))?;
+    page.goto("/#sample=growing_sizes")?;
     page.wait_text(&id("headline"), "identical")?;
 
     page.goto("/#python")?;

@@ -14,12 +14,15 @@ impl Feature<FigureSignals> {
     }
 
     /// Zooms the bytes around a place in the height, from 0 (bottom) to 1. A factor above 1 zooms in.
-    pub(crate) fn zoom_bytes(self, place: f64, factor: f64) {
-        let Some(columns) = untrack(|| self.columns()) else { return };
+    /// Returns whether other bytes are shown.
+    pub(crate) fn zoom_bytes(self, place: f64, factor: f64) -> bool {
+        let Some(columns) = untrack(|| self.columns()) else { return false };
+        let before = self.range.get_untracked();
         let steps = untrack(|| self.timeline_view_or_fit());
         let (low, high) = untrack(|| self.byte_range(&columns, &steps));
         let at = low + (high - low) * place.clamp(0.0, 1.0);
         self.set_range(at - (at - low) / factor, at + (high - at) / factor);
+        self.range.get_untracked() != before
     }
 
     /// Moves the shown bytes up by this part of the height.

@@ -1,13 +1,12 @@
-//! The steps that figures over time show: zoom, move, show all.
+//! The steps that figures over time show, and the range that is brushed in them.
 
 use blockyard_figure::TimelineView;
-use leptos::ev;
 use leptos::prelude::*;
 
-use super::FigureSignals;
+use super::{Brushed, FigureSignals, HolderMoment};
 use crate::frames;
 use crate::session::Feature;
-use crate::surface::offset_px;
+use crate::workbench::Tab;
 
 impl Feature<FigureSignals> {
     /// The steps of the recording that are shown. Reads signals.
@@ -16,73 +15,130 @@ impl Feature<FigureSignals> {
         self.timeline_view.get().map_or_else(|| TimelineView::fit(steps), |view| view.clamp(steps))
     }
 
-    fn change_timeline(self, change: impl FnOnce(TimelineView, usize) -> TimelineView) {
+    /// Changes the shown steps. Returns whether they are others than before.
+    fn change_timeline(self, change: impl FnOnce(TimelineView, usize) -> TimelineView) -> bool {
         let steps = self.session.run.get_untracked().recording.step_count();
-        let view = self.timeline_view.get_untracked().unwrap_or_else(|| TimelineView::fit(steps));
-        let changed = change(view, steps);
-        self.timeline_view.set((changed != TimelineView::fit(steps)).then_some(changed));
+        let before = self.timeline_view.get_untracked();
+        let changed = change(before.unwrap_or_else(|| TimelineView::fit(steps)), steps);
+        let after = (changed != TimelineView::fit(steps)).then_some(changed);
+        if after != before {
+            self.timeline_view.set(after);
+        }
+        after != before
     }
 
-    /// Zooms the timeline around a place in its width, from 0 (left) to 1. A factor above 1 zooms in.
-    pub(crate) fn zoom_timeline(self, x_fraction: f64, factor: f64) {
-        self.change_timeline(move |view, steps| view.zoom_at(x_fraction, factor, steps));
+    /// Zooms the timeline around a place in its width, from 0 (left) to 1. A factor above 1 zooms in. Returns
+    /// whether other steps are shown, as the other functions here do.
+    pub(crate) fn zoom_timeline(self, x_fraction: f64, factor: f64) -> bool {
+        self.change_timeline(move |view, steps| view.zoom_at(x_fraction, factor, steps))
+    }
+
+    /// Zooms the timeline around a place of the whole run, from 0 (left) to 1. A place that is not shown
+    /// comes into the middle.
+    pub(crate) fn zoom_at_place_of_run(self, fraction: f64, factor: f64) -> bool {
+        self.change_timeline(move |view, steps| {
+            let at = fraction * TimelineView::fit(steps).span();
+            let place = (at - view.first_step) / view.span().max(f64::MIN_POSITIVE);
+            if (0.0..=1.0).contains(&place) {
+                return view.zoom_at(place, factor, steps);
+            }
+            view.pan(place - 0.5, steps).zoom_at(0.5, factor, steps)
+        })
     }
 
     /// Zooms the timeline around the cursor.
-    pub(crate) fn zoom_timeline_at_cursor(self, factor: f64) {
+    pub(crate) fn zoom_timeline_at_cursor(self, factor: f64) -> bool {
         let step = self.session.player.with_untracked(|player| player.steps);
         self.change_timeline(move |view, steps| {
             let width = view.last_step - view.first_step;
             let place = (frames::count(step) + 0.5 - view.first_step) / width;
             view.zoom_at(if (0.0..=1.0).contains(&place) { place } else { 0.5 }, factor, steps)
-        });
+        })
     }
 
     /// Zooms the axis of memory over time, steps or time, around a place in its width, from 0 (left) to 1.
-    pub(crate) fn zoom_memory(self, x_fraction: f64, factor: f64) {
+    pub(crate) fn zoom_memory(self, x_fraction: f64, factor: f64) -> bool {
         match untrack(|| self.clock.get()) {
             Some(clock) => {
-                self.change_timeline(move |view, steps| clock.zoom_at(view, x_fraction, factor, steps));
+                self.change_timeline(move |view, steps| clock.zoom_at(view, x_fraction, factor, steps))
             }
             None => self.zoom_timeline(x_fraction, factor),
         }
     }
 
     /// Moves the shown part by this part of its width, to the right for positive values, in steps or in time.
-    pub(crate) fn pan_memory(self, fraction: f64) {
+    pub(crate) fn pan_memory(self, fraction: f64) -> bool {
         match untrack(|| self.clock.get()) {
             Some(clock) => self.change_timeline(move |view, steps| clock.pan(view, fraction, steps)),
             None => self.pan_timeline(fraction),
         }
     }
 
-    /// With Ctrl the wheel zooms; a wheel that turns sideways moves the shown part. `fraction` turns pixels
-    /// into a place in the width, from 0 (left) to 1.
-    pub(crate) fn turn_wheel(self, event: &ev::WheelEvent, fraction: impl Fn(f32) -> f64) {
-        if event.ctrl_key() || event.meta_key() {
-            event.prevent_default();
-            self.zoom_memory(fraction(offset_px(event).0), zoom_factor(event));
-        } else if event.delta_x().abs() > event.delta_y().abs() {
-            event.prevent_default();
-            self.pan_memory(event.delta_x() / 600.0);
+    /// Moves the shown steps by this part of their width.
+    pub(crate) fn pan_timeline(self, fraction: f64) -> bool {
+        self.change_timeline(move |view, steps| view.pan(fraction, steps))
+    }
+
+    /// Moves the shown steps by this part of the whole run.
+    pub(crate) fn pan_by_part_of_run(self, fraction: f64) -> bool {
+        self.change_timeline(move |view, steps| {
+            view.pan(fraction * TimelineView::fit(steps).span() / view.span().max(f64::MIN_POSITIVE), steps)
+        })
+    }
+
+    /// Shows all steps, all bytes and whole segments again.
+    pub(crate) fn show_whole(self) {
+        self.range.set(None);
+        self.change_timeline(|_, steps| TimelineView::fit(steps));
+        if self.map_view.with_untracked(|view| view.zoom.is_some()) {
+            self.map_view.update(|view| view.zoom = None);
         }
     }
 
-    /// Moves the shown steps by this part of their width.
-    pub(crate) fn pan_timeline(self, fraction: f64) {
-        self.change_timeline(move |view, steps| view.pan(fraction, steps));
+    /// Brushes the moments from one to the other, in any order. If the range is complete, the table of
+    /// holders shows what was allocated in it.
+    pub(crate) fn brush(self, one: usize, other: usize, is_done: bool) {
+        let brushed = Brushed { first: one.min(other), last: one.max(other), is_done };
+        if self.brushed.get_untracked() != Some(brushed) {
+            self.brushed.set(Some(brushed));
+        }
+        if is_done && brushed.first < brushed.last {
+            self.holder_moment.set(HolderMoment::Made);
+            self.session.workbench().tab.set(Tab::Holders);
+        }
     }
 
-    /// Shows all steps and all bytes again.
-    pub(crate) fn fit_timeline(self) {
-        self.range.set(None);
-        self.change_timeline(|_, steps| TimelineView::fit(steps));
+    /// Begins a range at the cursor, or completes the range that was begun. A second press at the same moment
+    /// takes the beginning away.
+    pub(crate) fn brush_by_key(self) {
+        let now = self.session.player.with_untracked(|player| player.steps);
+        match self.brushed.get_untracked().filter(|brushed| brushed.first == brushed.last) {
+            Some(begun) if begun.first == now => self.brushed.set(None),
+            Some(begun) => self.brush(begun.first, now, true),
+            None => self.brush(now, now, true),
+        }
     }
-}
 
-/// The factor by which an event of the wheel zooms: about the same for mice, which count lines, and for
-/// touchpads, which count pixels.
-pub(crate) fn zoom_factor(event: &ev::WheelEvent) -> f64 {
-    let pixels = if event.delta_mode() == 0 { event.delta_y() } else { event.delta_y() * 30.0 };
-    (-pixels.clamp(-150.0, 150.0) / 250.0).exp()
+    /// Lets go of the brushed range. Returns whether there was one.
+    pub(crate) fn let_go_of_range(self) -> bool {
+        let was_brushed = self.brushed.get_untracked().is_some();
+        if was_brushed {
+            self.brushed.set(None);
+            if self.holder_moment.get_untracked().is_of_range() {
+                self.holder_moment.set(HolderMoment::Cursor);
+            }
+        }
+        was_brushed
+    }
+
+    /// The first and the last moment of the complete range. Reads signals.
+    pub(crate) fn steps_range(self) -> Option<(usize, usize)> {
+        let brushed = self.brushed.get().filter(|brushed| brushed.is_done && brushed.first < brushed.last)?;
+        Some((brushed.first, brushed.last))
+    }
+
+    /// The first and the last moment of the range as far as it is brushed. Reads signals.
+    pub(crate) fn drawn_range(self) -> Option<(usize, usize)> {
+        self.brushed.get().map(|brushed| (brushed.first, brushed.last))
+    }
 }

@@ -34,7 +34,7 @@ impl Feature<LabSignals> {
     fn failure(self) -> Option<(u64, Conditions)> {
         let answers = untrack(|| self.answers())?;
         let autopsy = answers.autopsy?;
-        (*autopsy).as_ref().map(|autopsy| (autopsy.failed.request, autopsy.conditions.clone()))
+        (*autopsy).as_ref().map(|autopsy| (autopsy.failure.request.request, autopsy.conditions.clone()))
     }
 
     fn take_trial(self, of: &PtrEq<Run>, (title, change): TriedChange, before: Row, after: Row) {

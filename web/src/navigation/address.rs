@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use super::{NavigationSignals, Place};
 use crate::browser::{self, Delay};
 use crate::effect::effect;
-use crate::files::{SAMPLES, Samples};
+use crate::files::{Sample, Samples};
 use crate::link::{Link, LinkTarget, MAX_ADDRESS_CHARS};
 use crate::session::{Feature, Session};
 use crate::workbench::Tab;
@@ -84,7 +84,7 @@ impl Feature<NavigationSignals> {
         });
         let link = Link { step: Some(steps), event, block, ..Link::default() };
         if let Some(opened) = self.session.shown_recording() {
-            let sample = SAMPLES.iter().find(|sample| opened.name == sample.file_name());
+            let sample = Sample::of_file(&opened.name);
             let is_beside = self.session.files().beside.with(|beside| beside.as_ref() == Some(&opened.name));
             return match sample {
                 _ if is_beside => Link { target: LinkTarget::Beside(opened.name.clone()), ..link },

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 
 use super::{CardPlace, NavigationSignals, Place};
 use crate::appearance::ThemeChoice;
-use crate::files::{SAMPLES, Samples};
+use crate::files::{SAMPLES, Sample, Samples};
 use crate::lessons::OpenLesson;
 use crate::link::{Link, LinkTarget};
 use crate::messages::sentence;
@@ -89,7 +89,8 @@ impl Feature<NavigationSignals> {
                 .show_error(format!("This link names the sample \"{name}\", which does not exist."));
         };
         let is_open = untrack(|| self.session.shown_recording())
-            .is_some_and(|opened| opened.name == sample.file_name());
+            .and_then(|opened| Sample::of_file(&opened.name))
+            .is_some_and(|open| open.name == sample.name);
         self.go_to(Place::Workbench);
         let place = move || {
             self.follow_step(&link);

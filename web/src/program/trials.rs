@@ -107,7 +107,7 @@ impl Feature<ProgramSignals> {
             trials.ended.retain(|ended| ended.change != change);
             trials.running = Some(RunningTrial { change, input: input.clone(), seconds: 0 });
         });
-        self.give_up_batch();
+        self.give_up_fit();
         self.count_trial_seconds();
         interpreter::try_out(&job, move |end| {
             let end = end.map(|run| {

@@ -19,13 +19,11 @@ use blockyard_figure::{
     grid_scene,
 };
 use blockyard_record::Recording;
-use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
 use self::picture::{GridColors, GridPart, Picture};
-use self::pointer::FigureDrag;
 pub(crate) use self::words::allocation_lines;
 use crate::browser;
 use crate::effect::effect;
@@ -36,7 +34,9 @@ use crate::painter::Painter;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, pixels};
-use crate::view::kit::{button, check, click, flag, on, select, text};
+use crate::view::gesture;
+use crate::view::kit::{button, check, click, flag, select, text};
+use crate::view::over_time::{OverTime, TimeAxis};
 use crate::view::tip::Tip;
 
 /// How long the page's thread computes the picture in one frame.
@@ -76,9 +76,7 @@ struct AllocationsFigure {
     /// The names of groups in their areas, of a picture that is complete.
     names: Memo<PtrEq<Scene>>,
     pointer: RwSignal<Option<Point>>,
-    /// Two opposite corners of the part that the reader marks with Shift.
-    brush: RwSignal<Option<(Point, Point)>>,
-    grabbed: StoredValue<Option<FigureDrag>>,
+    over_time: OverTime,
     tip: Tip,
 }
 
@@ -96,6 +94,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
     let overlay = NodeRef::<html::Canvas>::new();
     let figure = AllocationsFigure::new(session, surface::size_of(area), base);
     painting::start(figure, painted);
+    gesture::listen(area, move |gesture, at, event| figure.act(gesture, at, event));
     effect(move || figure.lay_out());
     effect(move || figure.choose_colors());
     effect(move || {
@@ -120,15 +119,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
     view! {
         <section class="panel lifetimes" aria-label="Allocations over time">
             {head(figure)}
-            <div class="canvas-box" node_ref=area
-                on:pointerdown=on(move |event: ev::PointerEvent| figure.down(&event))
-                on:pointermove=on(move |event: ev::PointerEvent| figure.moved(&event))
-                on:pointerup=on(move |event: ev::PointerEvent| figure.up(&event))
-                on:pointercancel=on(move |_: ev::PointerEvent| figure.let_go())
-                on:pointerleave=on(move |_: ev::PointerEvent| figure.leave())
-                on:wheel=on(move |event: ev::WheelEvent| figure.wheel(&event))
-                on:dblclick=click(move || figure.fit())
-            >
+            <div class="canvas-box" node_ref=area>
                 <canvas node_ref=painted class="painted" aria-hidden="true"
                     hidden=flag(move || !figure.paints())></canvas>
                 <canvas node_ref=base role="img" data-testid="lifetimes" aria-label=label></canvas>
@@ -165,7 +156,7 @@ fn head(figure: AllocationsFigure) -> AnyView {
             {select("color-by", "What colors say", colors, text(move || session.figures().color_by().name().to_owned()), pick_color)}
             <span class="spacer"></span>
             <span hidden=is_fit>
-                {button("", "fit", "Show all", "Show the whole recording again (0, double click)", click(move || figure.fit()))}
+                {button("", "fit", "Show all", "Show the whole recording again (0, double click)", click(move || figures.show_whole()))}
             </span>
         </div>
     }
@@ -280,8 +271,7 @@ impl AllocationsFigure {
             groups,
             names,
             pointer: RwSignal::new(None),
-            brush: RwSignal::new(None),
-            grabbed: StoredValue::new(None),
+            over_time: OverTime { session, size, axis: TimeAxis::Steps },
             tip: Tip::new(),
         }
     }
@@ -292,12 +282,8 @@ impl AllocationsFigure {
         if size.width_px < 1.0 {
             return;
         }
-        let cursor = GridCursor {
-            moment,
-            mark: session.figures().mark.get(),
-            pointer: self.pointer.get(),
-            brush: self.brush.get(),
-        };
+        let cursor =
+            GridCursor { moment, range: session.figures().drawn_range(), pointer: self.pointer.get() };
         let mut scene = grid_cursor(&session.figures().timeline_view_or_fit(), &cursor, size);
         // Names are drawn over the line of the cursor, so that they stay in sight.
         scene.marks.extend(self.names.get().marks.iter().cloned());

@@ -1,32 +1,111 @@
 //! What is chosen in the figures: a block, or allocations, with the lines of the program that made them.
 
-use blockyard_figure::{block_facts, bytes_of, frame_text};
-use blockyard_record::{BlockId, BlockState, Frame, Recording, StackId, counted};
+use blockyard_figure::{block_facts, bytes_of, frame_text, range_sums};
+use blockyard_record::{BlockId, BlockState, Bytes, Event, Frame, Recording, StackId, counted};
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::messages::sentence;
+use crate::numbers::grouped_count;
 use crate::session::Session;
 use crate::view::allocations::allocation_lines;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, facts, flag, icon_button};
+use crate::view::step::step_text;
 
 /// The panel of an opened file with what is chosen; hidden while nothing is.
 pub(crate) fn panel(session: Session) -> AnyView {
+    let figures = session.figures();
     let is_empty = flag(move || {
-        session.figures().selected().is_none() && session.figures().picked.with(Option::is_none)
+        figures.selected().is_none()
+            && figures.picked.with(Option::is_none)
+            && figures.steps_range().is_none()
+            && !figures.is_event_chosen.get()
     });
     view! { <section class="panel chosen" aria-label="Chosen" hidden=is_empty>{chosen(session)}</section> }
         .into_any()
 }
 
-/// The chosen block, or else the chosen allocations.
+/// The sums of the brushed range, and the chosen block, or else the chosen allocations, or else the chosen
+/// event.
 pub(crate) fn chosen(session: Session) -> AnyView {
     let selected = Memo::new(move |_| session.figures().selected());
+    let range = Memo::new(move |_| session.figures().steps_range());
+    let sums = move || range.get().and_then(|range| range_card(session, range));
     let content = move || match selected.get() {
         Some(block) => Some(block_card(session, block)),
-        None => allocations_card(session),
+        None => allocations_card(session).or_else(|| event_card(session)),
     };
-    view! { {content} }.into_any()
+    view! { {sums}{content} }.into_any()
+}
+
+/// What happened in the brushed range. Reads signals.
+fn range_card(session: Session, (first, last): (usize, usize)) -> Option<AnyView> {
+    let columns = session.figures().columns()?;
+    let sums = range_sums(&columns.allocations, first, last);
+    let sum = |(count, bytes): (usize, Bytes)| format!("{bytes} in {}", counted(count, "allocation"));
+    let (peak, at) = sums.peak;
+    let rows = [
+        ("allocated", sum(sums.made)),
+        ("freed", sum(sums.freed)),
+        ("allocated and still there", sum(sums.kept)),
+        ("most active", format!("{peak} after step {}", grouped_count(at))),
+    ];
+    let title = format!("After step {} up to step {}", grouped_count(first), grouped_count(last));
+    let let_go = click(move || {
+        session.figures().let_go_of_range();
+    });
+    Some(
+        view! {
+            <section class="block" data-testid="range" aria-label="Brushed range">
+                <header>
+                    <strong>{title}</strong>
+                    {icon_button("icon plain", "release-range", Icon::Close, "Let go of the range (Esc)", let_go)}
+                </header>
+                {facts(rows.into_iter().map(|(label, value)| (label.to_owned(), value)))}
+            </section>
+        }
+        .into_any(),
+    )
+}
+
+/// The event under the cursor of an opened file, if it is chosen: its own lines and its effect. Reads
+/// signals.
+fn event_card(session: Session) -> Option<AnyView> {
+    if !session.figures().is_event_chosen.get() || !session.shows_recording() {
+        return None;
+    }
+    let run = session.run.get();
+    let step = session.player.with(|player| player.current_step(&run.recording))?;
+    let words = step_text(&run, step);
+    let lines = stack_view(&run.recording, stack_of_step(&run.recording, step));
+    let title = format!("Step {}: {}", grouped_count(step + 1), words.title);
+    let let_go = click(move || session.figures().is_event_chosen.set(false));
+    Some(
+        view! {
+            <section class="block" data-testid="event" aria-label="Chosen event">
+                <header>
+                    <strong>{title}</strong>
+                    {icon_button("icon plain", "release-event", Icon::Close, "Choose nothing (Esc)", let_go)}
+                </header>
+                {lines}
+                <p class="quiet">{sentence(&words.sentence)}</p>
+            </section>
+        }
+        .into_any(),
+    )
+}
+
+/// The stack that asked for the memory which a step allocates or frees; empty for a step that does neither.
+fn stack_of_step(recording: &Recording, step: usize) -> StackId {
+    let events = recording.step(step).map(|events| events.start..events.end).unwrap_or_default();
+    let start = events.start;
+    let allocation = events.filter_map(|index| recording.event(index)).find_map(|event| match event {
+        Event::Allocated { allocation, .. } => Some(allocation),
+        Event::FreeRequested { block, .. } => recording.state_at(start).ok()?.block(block)?.allocation,
+        _ => None,
+    });
+    allocation.map_or(StackId::EMPTY, |allocation| recording.allocation_stack(allocation))
 }
 
 fn block_card(session: Session, block: BlockId) -> AnyView {

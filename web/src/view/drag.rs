@@ -3,12 +3,12 @@
 
 use blockyard_figure::TargetId;
 use blockyard_record::{BlockId, BlockState};
-use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
+use web_sys::MouseEvent;
 
 use crate::session::Session;
-use crate::view::kit::{capture, flag, text};
+use crate::view::kit::{flag, text};
 
 /// A press becomes a drag when the pointer has moved farther than this.
 const MIN_PX: f64 = 8.0;
@@ -32,54 +32,43 @@ pub(crate) struct Drag {
     session: Session,
     dragged: RwSignal<Option<BlockDrag>>,
     drop_area: NodeRef<html::Div>,
-    /// Whether the click that follows belongs to a drag.
-    has_ended: StoredValue<bool>,
 }
 
 impl Drag {
     pub(crate) fn new(session: Session) -> Self {
-        Self {
-            session,
-            dragged: RwSignal::new(None),
-            drop_area: NodeRef::new(),
-            has_ended: StoredValue::new(false),
-        }
+        Self { session, dragged: RwSignal::new(None), drop_area: NodeRef::new() }
     }
 
-    /// The pointer went down on `target`. Only an allocated block of a workload can be dragged.
-    pub(crate) fn down(self, event: &ev::PointerEvent, target: Option<TargetId>) {
-        self.has_ended.set_value(false);
-        let Some(TargetId::Block(block)) = target else { return };
-        if event.button() != 0 || !untrack(|| self.session.shows_text()) {
-            return;
+    /// The pointer went down on `target`. Only an allocated block of a workload can be dragged. Returns
+    /// whether the block follows the pointer now.
+    pub(crate) fn down(self, event: &MouseEvent, target: Option<TargetId>) -> bool {
+        let Some(TargetId::Block(block)) = target else { return false };
+        if !untrack(|| self.session.shows_text()) {
+            return false;
         }
         let name = self.session.with_state_now(|run, state| {
             let found = state.block(block).filter(|found| found.state == BlockState::Allocated)?;
             let named = found.allocation.and_then(|allocation| run.recording.name(allocation));
             Some(named.map_or_else(|| format!("block #{block}"), str::to_owned))
         });
-        if let Some(Some(name)) = name {
-            let start_px = (f64::from(event.client_x()), f64::from(event.client_y()));
-            self.dragged.set(Some(BlockDrag { block, name, start_px, has_moved: false, is_over: false }));
-        }
+        let Some(Some(name)) = name else { return false };
+        let start_px = (f64::from(event.client_x()), f64::from(event.client_y()));
+        self.dragged.set(Some(BlockDrag { block, name, start_px, has_moved: false, is_over: false }));
+        true
     }
 
-    /// The pointer moved. Returns whether this is a drag.
-    pub(crate) fn moved(self, event: &ev::PointerEvent) -> bool {
-        let Some(before) = self.dragged.get_untracked() else { return false };
+    /// The block follows the pointer.
+    pub(crate) fn hold(self, event: &MouseEvent) {
+        let Some(before) = self.dragged.get_untracked() else { return };
         let (x, y) = (f64::from(event.client_x()), f64::from(event.client_y()));
         let is_far = (x - before.start_px.0).hypot(y - before.start_px.1) > MIN_PX;
         if !before.has_moved && !is_far {
-            return false;
-        }
-        if !before.has_moved {
-            capture(event);
+            return;
         }
         let after = BlockDrag { has_moved: true, is_over: self.is_over(x, y), ..before.clone() };
         if after != before {
             self.dragged.set(Some(after));
         }
-        true
     }
 
     fn is_over(self, x: f64, y: f64) -> bool {
@@ -90,11 +79,10 @@ impl Drag {
     }
 
     /// The pointer went up. If it is over the drop area, the block is freed.
-    pub(crate) fn up(self, event: &ev::PointerEvent) {
-        self.moved(event);
+    pub(crate) fn drop_at(self, event: &MouseEvent) {
+        self.hold(event);
         let Some(dragged) = self.dragged.get_untracked() else { return };
         self.cancel();
-        self.has_ended.set_value(dragged.has_moved);
         if dragged.is_over {
             self.session.workload().free_block(dragged.block);
         }
@@ -104,11 +92,6 @@ impl Drag {
         if self.dragged.with_untracked(Option::is_some) {
             self.dragged.set(None);
         }
-    }
-
-    /// Whether a drag has just ended. The browser sends a click after the drag, which must be ignored.
-    pub(crate) fn has_ended(self) -> bool {
-        self.has_ended.try_update_value(std::mem::take) == Some(true)
     }
 
     /// The area that a block is dropped on, shown while a block is dragged.

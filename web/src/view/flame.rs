@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockyard_figure::{ColorBy, FlameGraph, Groups, LegendEntry, Role, TargetId, flame_scene, percent};
+use blockyard_figure::{
+    AxisPart, ColorBy, FlameGraph, Groups, LegendEntry, Point, Role, Size, TargetId, flame_scene, percent,
+};
 use blockyard_record::{StackId, Stacks};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
+use web_sys::MouseEvent;
 
 use crate::effect::effect;
 use crate::numbers::grouped_count;
@@ -14,6 +17,7 @@ use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::allocations::swatch;
+use crate::view::gesture::{self, Gesture};
 use crate::view::holders::HolderList;
 use crate::view::kit::{on, text};
 use crate::view::tip::Tip;
@@ -26,8 +30,13 @@ struct Flame {
     graph: PtrEq<FlameGraph>,
     /// The colors of stacks, which are those of the allocations over time, with the entries of their legend.
     colors: PtrEq<(BTreeMap<StackId, Role>, Vec<LegendEntry>)>,
-    focus: RwSignal<usize>,
+    /// The node that the arrow keys are on.
+    chosen: RwSignal<usize>,
+    /// The part of the width of the whole that is shown.
+    part: RwSignal<AxisPart>,
+    size: RwSignal<Size>,
     drawn: DrawnScene,
+    tip: Tip,
 }
 
 pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
@@ -41,42 +50,42 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
         list: list.clone(),
         graph: PtrEq::new(FlameGraph::new(allocations, recording, &list.rows)),
         colors: PtrEq::new(colors(list)),
-        focus: RwSignal::new(0),
+        chosen: RwSignal::new(0),
+        part: RwSignal::new(AxisPart::WHOLE),
+        size,
         drawn: DrawnScene::new(),
+        tip,
     };
     let shown = flame.clone();
     effect(move || {
         let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
         if size.width_px >= 1.0 {
             let role_of = |stack| shown.colors.0.get(&stack).copied();
-            let scene = flame_scene(&shown.graph, shown.stacks(), shown.focus.get(), size.width_px, &role_of);
+            let scene = flame_scene(
+                &shown.graph,
+                shown.stacks(),
+                shown.part.get(),
+                shown.chosen.get(),
+                size.width_px,
+                &role_of,
+            );
             surface::show(session, &canvas, &scene);
             shown.drawn.keep(scene);
         }
     });
-    let (hovered, clicked, keyed, spoken) = (flame.clone(), flame.clone(), flame.clone(), flame);
-    let moved = on(move |event: ev::PointerEvent| {
-        tip.show(hovered.node_at(&event).and_then(|place| hovered.frame_text(place)), &event);
-    });
-    let click = on(move |event: ev::MouseEvent| {
-        if let Some(place) = clicked.node_at(&event) {
-            clicked.choose(place);
-        }
-    });
+    let (pointed, keyed, spoken) = (flame.clone(), flame.clone(), flame);
+    gesture::listen(area, move |gesture, at, event| pointed.act(gesture, at, event));
     let key = on(move |event: ev::KeyboardEvent| {
-        if let Some(to) = keyed.neighbor(&event.key()) {
+        if keyed.key(&event.key()) {
             event.prevent_default();
             event.stop_propagation();
-            keyed.choose(to);
         }
     });
     let legend = flame_legend(&spoken.colors.1);
     let label = text(move || spoken.label());
     view! {
         <div class="flame" node_ref=area tabindex="0" role="application" aria-label=label data-testid="flame"
-            on:pointermove=moved on:pointerleave=on(move |_: ev::PointerEvent| tip.hide()) on:click=click on:keydown=key
-            // Without this, the tooltip would stay at the old place of its node.
-            on:wheel=on(move |_: ev::WheelEvent| tip.hide())
+            on:keydown=key
         >
             <canvas node_ref=canvas aria-hidden="true"></canvas>
             {tip.view()}
@@ -118,12 +127,71 @@ impl Flame {
         self.list.columns.recording.stacks()
     }
 
-    fn node_at(&self, event: &web_sys::MouseEvent) -> Option<usize> {
-        let (x, y) = surface::offset_px(event);
-        match self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what)) {
+    /// Does what the gesture means. Returns whether the figure changed.
+    fn act(&self, gesture: Gesture, at: Point, event: &MouseEvent) -> bool {
+        let width = self.size.with_untracked(|size| size.width_px).max(1.0);
+        let place = |x_px: f32| f64::from(x_px / width);
+        if gesture != Gesture::Hover {
+            // The tooltip would stay at the old place of its node.
+            self.tip.hide();
+        }
+        match gesture {
+            Gesture::Hover => self.tip.show(self.node_at(at).and_then(|node| self.frame_text(node)), event),
+            Gesture::Zoom(factor) => return self.show(|part| part.zoomed(place(at.x_px), factor)),
+            Gesture::Pan(by) => return self.show(|part| part.panned(-place(by.x_px))),
+            Gesture::Choose => self.choose(self.node_at(at).unwrap_or(0)),
+            Gesture::Brushed(from) => self.choose_between(from.x_px, at.x_px),
+            Gesture::Whole => return self.show(|_| AxisPart::WHOLE),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Shows another part. Returns whether it is another one.
+    fn show(&self, change: impl FnOnce(AxisPart) -> AxisPart) -> bool {
+        let before = self.part.get_untracked();
+        let after = change(before);
+        if after != before {
+            self.part.set(after);
+        }
+        after != before
+    }
+
+    /// The middle of the chosen node in the shown part, from 0 to 1; one half while it is not in sight.
+    fn place_of_chosen(&self) -> f64 {
+        let chosen = TargetId::FlameNode(u32::try_from(self.chosen.get_untracked()).unwrap_or(u32::MAX));
+        let center = self.drawn.look(|scene| {
+            let target = scene.targets.iter().find(|target| target.what == chosen)?;
+            Some(target.rect.center().x_px / scene.width_px.max(1.0))
+        });
+        f64::from(center.unwrap_or(0.5))
+    }
+
+    fn node_at(&self, at: Point) -> Option<usize> {
+        match self.drawn.look(|scene| scene.hit(at.x_px, at.y_px).map(|target| target.what)) {
             Some(TargetId::FlameNode(node)) => Some(node as usize),
             _ => None,
         }
+    }
+
+    /// Chooses the allocations of the stacks that end between two places.
+    fn choose_between(&self, one_px: f32, other_px: f32) {
+        let (left, right) = (one_px.min(other_px), one_px.max(other_px));
+        let nodes: BTreeSet<usize> = self.drawn.look(|scene| {
+            let is_within =
+                |target: &&blockyard_figure::Target| (left..=right).contains(&target.rect.center().x_px);
+            let node = |target: &blockyard_figure::Target| match target.what {
+                TargetId::FlameNode(node) => Some(node as usize).filter(|node| *node > 0),
+                _ => None,
+            };
+            scene.targets.iter().filter(is_within).filter_map(node).collect()
+        });
+        let columns = &self.list.columns;
+        let below = nodes.iter().flat_map(|node| {
+            self.graph.rows_below(&columns.allocations, &columns.recording, &self.list.rows, *node)
+        });
+        let rows: BTreeSet<usize> = below.collect();
+        self.session.figures().pick("brushed frames".to_owned(), rows.into_iter().collect());
     }
 
     fn frame_text(&self, place: usize) -> Option<String> {
@@ -140,9 +208,9 @@ impl Flame {
         Some(words)
     }
 
-    /// Enlarges a node and chooses the allocations below it.
+    /// Chooses a node and the allocations below it; none for the whole.
     fn choose(&self, place: usize) {
-        self.focus.set(place);
+        self.chosen.set(place);
         let columns = &self.list.columns;
         let rows = if place == 0 {
             Vec::new()
@@ -152,26 +220,39 @@ impl Flame {
         self.session.figures().pick(self.graph.text(self.stacks(), place), rows);
     }
 
-    /// The node that an arrow key leads to; `None` for other keys.
-    fn neighbor(&self, key: &str) -> Option<usize> {
-        let at = self.focus.get_untracked();
+    /// An arrow key goes to a node, and others show another part. Returns whether the key means anything
+    /// here.
+    fn key(&self, key: &str) -> bool {
+        let at = self.chosen.get_untracked();
         let parent = self.graph.node(at).map_or(0, |node| node.parent);
         let beside = |by: isize| {
             let siblings = self.graph.children(parent);
             let place = siblings.iter().position(|sibling| *sibling == at)?;
             siblings.get(place.checked_add_signed(by)?).copied()
         };
-        match key {
-            "ArrowDown" => Some(self.graph.children(at).first().copied().unwrap_or(at)),
-            "ArrowUp" => Some(parent),
-            "ArrowRight" => Some(beside(1).unwrap_or(at)),
-            "ArrowLeft" => Some(beside(-1).unwrap_or(at)),
-            _ => None,
-        }
+        let to = match key {
+            "ArrowDown" => self.graph.children(at).first().copied().unwrap_or(at),
+            "ArrowUp" => parent,
+            "ArrowRight" => beside(1).unwrap_or(at),
+            "ArrowLeft" => beside(-1).unwrap_or(at),
+            "Escape" if at > 0 => 0,
+            "+" | "=" | "-" | "_" | "0" => {
+                let place = self.place_of_chosen();
+                self.show(|part| match key {
+                    "0" => AxisPart::WHOLE,
+                    "-" | "_" => part.zoomed(place, 0.5),
+                    _ => part.zoomed(place, 2.0),
+                });
+                return true;
+            }
+            _ => return false,
+        };
+        self.choose(to);
+        true
     }
 
     fn label(&self) -> String {
-        let place = self.focus.get();
+        let place = self.chosen.get();
         let bytes = self.graph.node(place).map(|node| node.bytes).unwrap_or_default();
         let below: Vec<String> = self
             .graph
@@ -183,7 +264,7 @@ impl Flame {
             .collect();
         let name = self.graph.text(self.stacks(), place);
         format!(
-            "Flame graph at {name}, {bytes}. Below: {}. Arrow keys go from frame to frame.",
+            "Flame graph at {name}, {bytes}. Below: {}. Arrow keys go from frame to frame, plus and minus zoom.",
             below.join("; ")
         )
     }

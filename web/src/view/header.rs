@@ -86,10 +86,7 @@ pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
                     <label for="preset">"Workload"</label>
                     {preset_picker(session)}
                 </span>
-                <span class="cluster">
-                    <span class="label">"Recording"</span>
-                    {sample_buttons(session, samples)}
-                </span>
+                {sample_picker(session, samples)}
             }
         })
     };
@@ -153,15 +150,18 @@ fn preset_picker(session: Session) -> AnyView {
     select("preset", "Workload to play", options, text(move || current.get().to_owned()), pick)
 }
 
-fn sample_buttons(session: Session, samples: Samples) -> Vec<AnyView> {
-    // A page that was exported as one file contains no samples.
-    let samples_here = SAMPLES.iter().filter(|_| !browser::is_one_file());
-    samples_here
-        .map(|sample| {
-            let open = click(move || samples.open(session, sample));
-            button("", format!("sample-{}", sample.name), sample.title, sample.summary, open)
-        })
-        .collect()
+/// The list of samples. A page that was exported as one file contains none.
+fn sample_picker(session: Session, samples: Samples) -> Option<AnyView> {
+    let mut options = vec![(String::new(), "Sample \u{2026}".to_owned())];
+    options.extend(SAMPLES.iter().map(|sample| (sample.name.to_owned(), sample.title.to_owned())));
+    let pick = move |name: String| {
+        if let Some(sample) = SAMPLES.iter().find(|sample| sample.name == name) {
+            samples.open(session, sample);
+        }
+    };
+    let list =
+        || select("sample", "Sample to open", Signal::stored(options), Signal::stored(String::new()), pick);
+    (!browser::is_one_file()).then(list)
 }
 
 /// The input of a button that opens files.

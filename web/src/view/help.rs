@@ -33,16 +33,16 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
         ],
     ),
     (
-        "Timeline",
+        "Every figure",
         &[
-            ("W  S", "zoom in, out"),
-            ("Shift + W  S  A  D", "zoom and move the bytes of allocations over time"),
-            ("M", "put a mark, a second cursor, or take it away"),
+            ("Wheel, two fingers", "zoom at the pointer; where the whole is shown, the page scrolls"),
+            ("+  -", "zoom in, out; also W  S, and with Shift the bytes of allocations over time"),
+            ("Drag", "move the shown part; also A  D. The cursor and the end of a block follow a drag"),
+            ("Shift + drag, M", "brush a range: M begins it at the cursor and completes it there"),
+            ("Click", "choose a block, an event, a line: the side says what it is"),
+            ("Double click, 0", "the whole again"),
+            ("Esc", "let go of the choice, then of the range"),
             ("/", "search allocations of a recording"),
-            ("A  D", "move left, right"),
-            ("+  -  0", "zoom in, out, show everything"),
-            ("Ctrl or Cmd + wheel", "zoom at the pointer"),
-            ("Double click", "show everything"),
             ("Arrows  Enter", "on the border of a panel: move it, put it back"),
             ("Page down, up", "in a presented lesson: go on, go back; B makes the screen dark"),
             ("1 to 5", "in the workbench: hide or show device, timeline, segments, allocations, side"),
@@ -52,13 +52,10 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
     (
         "Segments and workload",
         &[
-            ("Arrows", "move from block to block, when the map has the focus"),
-            ("+ -", "zoom into the segment of the block that the arrows are on, and out again"),
-            ("Enter", "choose the block"),
+            ("Arrows  Enter", "go from block to block and choose one, when the map has the focus"),
             ("Arrows  Page", "scroll the map, when the strip of all segments has the focus"),
             ("F  Delete", "free the chosen block"),
             (",  .", "make the chosen block smaller, larger; or drag its right end (Shift: by 512 bytes)"),
-            ("Esc", "release the block, leave a zoomed segment"),
             ("/", "go to the workload's text"),
             ("Ctrl + Space", "what may be typed here; arrows and Enter, or Tab"),
             ("Ctrl + Z", "undo"),
@@ -75,11 +72,8 @@ const FIGURES: [(&str, &str); 9] = [
         "every byte of the device, in one class each; brackets over it: allocated in reserved in device",
     ),
     ("The segments", "below the bar on the same ruler, so that reserved is their sum"),
-    ("Over time", "the same classes after each step; click or drag to go to a step"),
-    (
-        "The strip below it",
-        "the whole of a long run; the frame is around the part in sight, drag to show a part, click to move it",
-    ),
+    ("Over time", "the same classes after each step"),
+    ("The strip below it", "the whole of a long run; the frame is around the part in sight"),
     (
         "While a file is read",
         "memory over time of the part that has been read grows beside progress and Cancel; the memory before the trace is known at the end",
@@ -166,7 +160,7 @@ pub(crate) fn content(session: Session, help: Help) -> AnyView {
             <h3>"How to read the figures"</h3>
             <dl class="facts">{figures}</dl>
         </section>
-        <p class="touch">"With a finger: tap or drag over time to go to a step, two fingers zoom; tap a block to choose it, drag its end to change its size; from side to side turns the cards of a lesson."</p>
+        <p class="touch">"With a finger: a tap chooses, one finger moves a part that two fingers have enlarged; the end of a block follows a finger; from side to side turns the cards of a lesson."</p>
         <div class="keys">{groups}</div>
         <section>
             <h3>"The language of workloads"</h3>

@@ -127,6 +127,11 @@ fn summary(list: &HolderList, peak: usize) -> String {
             grouped_count(one.min(other)),
             grouped_count(one.max(other))
         ),
+        AllocationFilter::MadeBetween(one, other) => format!(
+            "allocated after step {} and up to step {}",
+            grouped_count(one.min(other)),
+            grouped_count(one.max(other))
+        ),
     };
     let found = if list.rows.len() == count {
         String::new()
@@ -139,9 +144,8 @@ fn summary(list: &HolderList, peak: usize) -> String {
 fn controls(session: Session) -> AnyView {
     let figures = session.figures();
     let moment: Signal<Options> = Signal::derive(move || {
-        let has_mark = figures.mark.get().is_some();
-        let of_mark = |moment: HolderMoment| matches!(moment, HolderMoment::Throughout | HolderMoment::New);
-        let shown = HolderMoment::ALL.into_iter().filter(|(moment, ..)| has_mark || !of_mark(*moment));
+        let has_range = figures.steps_range().is_some();
+        let shown = HolderMoment::ALL.into_iter().filter(|(moment, ..)| has_range || !moment.is_of_range());
         shown.map(|(_, name, title)| (name.to_owned(), title.to_owned())).collect()
     });
     let pick_moment = move |name: String| {
@@ -160,10 +164,6 @@ fn controls(session: Session) -> AnyView {
         }
     };
     let search = on(move |event: ev::Event| figures.filter.set(event_target_value(&event)));
-    let mark_text = text(move || match figures.mark.get() {
-        None => "Set a mark".to_owned(),
-        Some(step) => format!("Mark: step {}", grouped_count(step)),
-    });
     view! {
         <div class="cluster">
             {select("wanted", "Which moment", moment, text(move || figures.holder_moment.get().name().to_owned()), pick_moment)}
@@ -172,9 +172,6 @@ fn controls(session: Session) -> AnyView {
                 choice("as-table", "Table", flag(move || !figures.is_flame.get()), click(move || figures.is_flame.set(false))),
                 choice("as-flame", "Flame graph", flag(move || figures.is_flame.get()), click(move || figures.is_flame.set(true))),
             ])}
-            <button type="button" class="plain" data-testid="set-mark"
-                title="A second cursor at this step (M); again takes it away" on:click=click(move || session.figures().set_mark())
-            >{mark_text}</button>
         </div>
         <input
             type="search" class="field" id=HOLDERS_FILTER data-testid="holders-search"

@@ -1,14 +1,18 @@
-//! The first page: a story that the reader's hand drives, and three doors.
+//! The first page: three doors, and below them a story that the reader's hand drives.
 
+use blockyard_budget::VariedNumber;
 use blockyard_record::{Breakdown, Bytes};
 use blockyard_workload::edit::EditAction;
+use leptos::ev;
 use leptos::prelude::*;
 
 use crate::files::{SAMPLES, Samples};
 use crate::navigation::{CardPlace, Place};
+use crate::program::{DEFAULT_GPU, GPUS};
 use crate::session::Session;
 use crate::story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, nvidia_smi};
-use crate::view::kit::{FilePicker, button, click, flag, select, text};
+use crate::view::kit::{FilePicker, Handler, Options, button, click, flag, select, text, text_area};
+use crate::view::program::options_of;
 use crate::view::stage::stage;
 use crate::view::{header, messages};
 
@@ -16,6 +20,12 @@ pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
     view! {
         <main class="home">
             <h1>"See why PyTorch holds more GPU memory than your tensors use."</h1>
+            <div class="doors">
+                {files(session, samples)}
+                {fit(session)}
+                {learn(session)}
+            </div>
+            <h2>"What nvidia-smi shows, and why"</h2>
             <p class="story-answer" data-testid="answer">{text(move || session.story().moment.get().answer)}</p>
             <div class="story">
                 {stage(session, true)}
@@ -26,11 +36,7 @@ pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
                 </div>
             </div>
             {failure(session)}
-            <div class="doors">
-                {learn(session)}
-                {files(session, samples)}
-                {workbench(session)}
-            </div>
+            <p class="go">{button("link", "door-answer", ANSWER_LABEL, "", go_to_lesson(session, ANSWER_LESSON))}</p>
         </main>
     }
     .into_any()
@@ -199,17 +205,14 @@ pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
 
 fn learn(session: Session) -> AnyView {
     let has_begun = untrack(|| session.lessons().last_card.get()).is_some();
-    let go = move |id: &'static str| {
-        click(move || session.navigation().go_to(Place::Lesson { id: id.to_owned(), card: CardPlace::FIRST }))
-    };
+    let first = go_to_lesson(session, FIRST_LESSON);
     view! {
         <section class="door">
             <h2>"Learn"</h2>
-            <p>"Short lessons. Predict what happens, and the allocator answers. Lesson 1 has the words that all others use."</p>
+            <p>"Short lessons. Predict what happens, and the allocator answers."</p>
             <p class="go">
                 {continue_button(session)}
-                {button(if has_begun { "link" } else { "primary large" }, "door-learn", FIRST_LABEL, "", go(FIRST_LESSON))}
-                {button("link", "door-answer", ANSWER_LABEL, "", go(ANSWER_LESSON))}
+                {button(if has_begun { "link" } else { "primary large" }, "door-learn", FIRST_LABEL, "", first)}
                 {button("link", "door-lessons", "All lessons", "", click(move || session.navigation().go_to(Place::Lessons)))}
                 {button("link", "door-teachers", "For teachers", "Plans, class sheets, answer keys, grades of a class", click(move || session.navigation().go_to(Place::Teachers)))}
             </p>
@@ -218,7 +221,11 @@ fn learn(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The lesson with which a newcomer begins, and the lesson about the events of the story above, each with the
+fn go_to_lesson(session: Session, id: &'static str) -> Handler<ev::MouseEvent> {
+    click(move || session.navigation().go_to(Place::Lesson { id: id.to_owned(), card: CardPlace::FIRST }))
+}
+
+/// The lesson with which a newcomer begins, and the lesson about the events of the story, each with the
 /// label of its button. The minutes of a lesson are in its file, which this screen does without.
 const FIRST_LESSON: &str = "tensor";
 const FIRST_LABEL: &str = "Lesson 1: what a tensor costs, 3 minutes";
@@ -236,26 +243,65 @@ fn files(session: Session, samples: Samples) -> AnyView {
         .collect::<Vec<_>>();
     view! {
         <section class="door">
-            <h2>"Open a file"</h2>
-            <p>"A memory snapshot of PyTorch. Drop it anywhere; nothing is uploaded. Samples: "<span class="samples">{entries}</span></p>
+            <h2>"Drop a file"</h2>
+            <p>"A memory snapshot of PyTorch, anywhere on this page. Nothing is uploaded."</p>
             <p class="go">
-                {button("large", "door-open", "Choose a file …", "A memory snapshot, a recording, a workload or a lesson. A copy of the file stays in this browser's cache until the next file, or until you press Forget", picker.press())}
+                {button("primary large", "door-open", "Choose a file …", "A memory snapshot, a recording, a workload or a lesson. A copy of the file stays in this browser's cache until the next file, or until you press Forget", picker.press())}
                 {header::file_input(session, picker, "door-file")}
             </p>
             {messages::kept_file(session, "forget-home")}
+            <p>"Or a sample: "<span class="samples">{entries}</span></p>
         </section>
     }
     .into_any()
 }
 
-fn workbench(session: Session) -> AnyView {
+/// The program that the door runs when no script is pasted.
+const FIT_EXAMPLE: &str = "\
+import torch
+from torch import nn
+
+batch_size = 8
+model = nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(3):
+    inputs = torch.randn(batch_size, 512, 1024, device=\"cuda\")
+    loss = nn.functional.mse_loss(model(inputs), inputs)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+";
+
+/// A field for a training script, the GPU, and the number that varies.
+fn fit(session: Session) -> AnyView {
+    let script = RwSignal::new(String::new());
+    let gpu = RwSignal::new(DEFAULT_GPU.to_owned());
+    let varied = RwSignal::new(String::new());
+    let gpus: Options = GPUS.iter().map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
+    let options = Signal::derive(move || script.with(|text| options_of(&VariedNumber::all(text, ""))));
+    // The number that was chosen for another script does not count.
+    let chosen = text(move || {
+        options.with(|options| {
+            let chosen = options.iter().find(|(name, _)| varied.with(|varied| varied == name));
+            chosen.or(options.first()).map(|(name, _)| name.clone()).unwrap_or_default()
+        })
+    });
+    let run = click(move || {
+        let pasted = Some(script.get_untracked()).filter(|text| !text.trim().is_empty());
+        let text = pasted.unwrap_or_else(|| FIT_EXAMPLE.to_owned());
+        session.program().open_and_fit(text, gpu.get_untracked(), untrack(|| chosen.get()));
+    });
     view! {
         <section class="door">
-            <h2>"Workbench"</h2>
-            <p>"Every request, setting and byte: by hand or as a short text."</p>
+            <h2>"Will it fit?"</h2>
+            <p>"Paste a training script. It runs here, without a GPU, until the largest batch that fits is known."</p>
+            {text_area("field mono", "door-script", "Training script", "import torch … (empty: an example)", script)}
             <p class="go">
-                {button("large", "door-workbench", "Open the workbench", "", click(move || session.navigation().go_to(Place::Workbench)))}
-                {button("link", "door-program", "Run a PyTorch program", "Paste a training script and see each line's memory", click(move || session.navigation().go_to(Place::Program)))}
+                {button("primary large", "door-fit", "Find the largest", "", run)}
+                {select("door-gpu", "GPU", Signal::stored(gpus), text(move || gpu.get()), move |id| gpu.set(id))}
+                <span hidden=flag(move || options.with(|options| options.len() < 2))>
+                    {select("door-varied", "The number that varies", options, chosen, move |name| varied.set(name))}
+                </span>
             </p>
         </section>
     }

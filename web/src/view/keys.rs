@@ -119,18 +119,18 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
 
 fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     match event.key().as_str() {
-        "W" => session.figures().zoom_bytes(0.5, ZOOM),
-        "S" => session.figures().zoom_bytes(0.5, 1.0 / ZOOM),
+        "W" => drop(session.figures().zoom_bytes(0.5, ZOOM)),
+        "S" => drop(session.figures().zoom_bytes(0.5, 1.0 / ZOOM)),
         "A" => session.figures().pan_bytes(-PAN),
         "D" => session.figures().pan_bytes(PAN),
-        "w" | "+" | "=" => session.figures().zoom_timeline_at_cursor(ZOOM),
-        "s" | "-" | "_" => session.figures().zoom_timeline_at_cursor(1.0 / ZOOM),
-        "a" => session.figures().pan_memory(-PAN),
-        "d" => session.figures().pan_memory(PAN),
-        "m" | "M" => session.figures().set_mark(),
+        "w" | "+" | "=" => drop(session.figures().zoom_timeline_at_cursor(ZOOM)),
+        "s" | "-" | "_" => drop(session.figures().zoom_timeline_at_cursor(1.0 / ZOOM)),
+        "a" => drop(session.figures().pan_memory(-PAN)),
+        "d" => drop(session.figures().pan_memory(PAN)),
+        "m" | "M" => session.figures().brush_by_key(),
         "k" => session.seek_peak(false),
         "K" => session.seek_peak(true),
-        "0" => session.figures().fit_timeline(),
+        "0" => session.figures().show_whole(),
         "x" | "X" => session.lab().shows_difference.update(|is_on| *is_on = !*is_on),
         key @ ("," | ".") => match session.figures().block_in_hand() {
             Some(block) => return session.workload().resize_by_key(block, key == "."),
@@ -153,7 +153,8 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     true
 }
 
-/// Closes the message, the selection, the zoom or the single panel: one of them at each press, in this order.
+/// Closes the message, the choice, the range, the zoom or the single panel: one of them at each press, in
+/// this order.
 fn escape(session: Session) {
     let view = session.figures().map_view.get_untracked();
     if session.workload().cancel_resize() {
@@ -166,6 +167,10 @@ fn escape(session: Session) {
         // `unpick` has released the chosen allocations.
     } else if view.selected.is_some() {
         session.figures().select(None);
+    } else if session.figures().is_event_chosen.get_untracked() {
+        session.figures().is_event_chosen.set(false);
+    } else if session.figures().let_go_of_range() {
+        // The range has been released.
     } else if view.zoom.is_some() || view.hovered.is_some() {
         session.figures().map_view.update(|view| (view.zoom, view.hovered) = (None, None));
     } else if let Some(panel) = session.workbench().panels.get_untracked().alone {

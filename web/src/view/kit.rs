@@ -172,6 +172,22 @@ pub(crate) fn select(
     .into_any()
 }
 
+/// A field of several lines.
+pub(crate) fn text_area(
+    class: &'static str,
+    id: &'static str,
+    label: &'static str,
+    placeholder: &'static str,
+    value: RwSignal<String>,
+) -> AnyView {
+    let write = on(move |event: ev::Event| value.set(event_target_value(&event)));
+    view! {
+        <textarea class=class rows="2" spellcheck="false" data-testid=id aria-label=label placeholder=placeholder
+            prop:value=text(move || value.get()) on:input=write></textarea>
+    }
+    .into_any()
+}
+
 /// Labels and values, one pair a line.
 pub(crate) fn facts(rows: impl IntoIterator<Item = (String, String)>) -> AnyView {
     let rows = rows.into_iter().map(|(label, value)| view! { <dt>{label}</dt><dd>{value}</dd> }.into_any());

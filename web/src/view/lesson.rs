@@ -199,13 +199,12 @@ fn step_line(session: Session) -> AnyView {
             return ("The device before the first step.".to_owned(), String::new());
         };
         let words = step_text(&run, step);
-        let (tried, said) = match words.sentence.find("out of memory: ") {
-            Some(from) => words.sentence.split_at(from),
-            None => ("", words.sentence.as_str()),
+        let (tried, said) = match words.failure {
+            Some(failure) => (failure.tried, failure.why),
+            None => (String::new(), words.sentence),
         };
-        let tried = tried.trim_end_matches([' ', ';']);
-        let tried = if tried.is_empty() { String::new() } else { sentence(tried) };
-        (format!("{}. {}", words.title, sentence(said)), tried)
+        let tried = if tried.is_empty() { tried } else { sentence(&tried) };
+        (format!("{}. {}", words.title, sentence(&said)), tried)
     });
     view! {
         <div class="step-words">

@@ -15,6 +15,7 @@ use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
+use crate::view::gesture;
 use crate::view::kit::{button, click, flag, on, text};
 use crate::view::map_actions::{MapActions, bytes_per_px};
 use crate::view::map_overview::map_overview;
@@ -42,6 +43,7 @@ pub(crate) fn map(session: Session) -> AnyView {
         tip,
         drawn_rows: StoredValue::new(None),
     };
+    gesture::listen(area, move |gesture, at, event| actions.act(gesture, at, event));
     let height = Memo::new(move |_| {
         let changes = session.changes.get();
         let view = actions.view();
@@ -75,20 +77,12 @@ pub(crate) fn map(session: Session) -> AnyView {
                 aria-label=text(move || label(session))
                 data-testid="map"
                 on:scroll=on(move |_: ev::Event| actions.scrolled())
-                on:pointerdown=on(move |event: ev::PointerEvent| { resize.down(&event); })
-                on:pointerup=on(move |event: ev::PointerEvent| { resize.up(&event); })
-                on:pointercancel=on(move |_: ev::PointerEvent| resize.cancel())
-                on:pointermove=on(move |event: ev::PointerEvent| actions.hover(&event))
-                on:pointerleave=on(move |_: ev::PointerEvent| actions.leave())
-                on:click=on(move |event: ev::MouseEvent| actions.click(&event))
-                on:dblclick=on(move |event: ev::MouseEvent| actions.zoom_in_at(&event))
-                on:wheel=on(move |event: ev::WheelEvent| actions.wheel(&event))
                 on:keydown=on(move |event: ev::KeyboardEvent| actions.key(&event))
             >
                 <canvas node_ref=canvas aria-hidden="true"></canvas>
                 <div class="extent" style=text(move || format!("height:{}px", surface::on_page(height.get())))></div>
             </div>
-            <p class="hint quiet">{text(move || hint(session))}</p>
+            <p class="hint quiet" hidden=flag(move || hint(session).is_empty())>{text(move || hint(session))}</p>
             {tip.view()}
         </section>
     }
@@ -146,15 +140,14 @@ fn hint(session: Session) -> String {
     // Only the blocks of a workload can be freed by hand; in a recording and in a program's run, each free is
     // part of the run.
     let can_free = session.shows_text() && session.shown_program().is_none();
-    let frees = if can_free {
-        ", F frees it; drag its right end, or press comma and full stop, to change its size"
-    } else {
-        ""
-    };
-    if browser::is_touch() {
-        return "Tap a block to choose it; drag its right end to change its size. Double tap zooms into a segment.".to_owned();
+    if !can_free {
+        return String::new();
     }
-    format!("Click a block to choose it{frees}. Double click or Ctrl + wheel zooms into a segment.")
+    if browser::is_touch() {
+        return "Tap a block to choose it; drag its right end to change its size.".to_owned();
+    }
+    "Click a block to choose it, F frees it; drag its right end, or press comma and full stop, to change its size."
+        .to_owned()
 }
 
 fn toolbar(session: Session) -> AnyView {
@@ -173,7 +166,7 @@ fn toolbar(session: Session) -> AnyView {
             <span class="quiet" data-testid="segments-summary">{summary}</span>
             <span class="spacer"></span>
             <span hidden=flag(move || !is_zoomed.get())>
-                {button("", "zoom-out", "Whole segments", "Show whole segments again (Esc)", click(move || session.figures().map_view.update(|view| view.zoom = None)))}
+                {button("", "zoom-out", "Whole segments", "Show whole segments again (0, double click)", click(move || session.figures().map_view.update(|view| view.zoom = None)))}
             </span>
         </div>
     }

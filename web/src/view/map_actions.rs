@@ -1,18 +1,24 @@
 //! The actions of the pointer and of the keyboard in the segment map.
 
+use std::collections::BTreeSet;
+
 use blockyard_figure::{
-    Direction, MapView, Rect, RowHeight, Scene, Size, Target, TargetId, next_block, scroll_to, zoom_segment,
+    Direction, MapView, Point, Rect, RowHeight, Scene, SegmentZoom, Size, Target, TargetId, next_block,
+    pan_segment, scroll_to, zoom_segment,
 };
-use blockyard_record::BlockId;
+use blockyard_record::{AllocationId, BlockId, counted};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
+use web_sys::MouseEvent;
 
-use crate::figures::zoom_factor;
+use crate::figures::Pick;
 use crate::frames::{self, Slot};
+use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
+use crate::view::gesture::Gesture;
 use crate::view::map::{block_at, target_text};
 use crate::view::map_scroll::DrawnRows;
 use crate::view::resize_drag::ResizeDrag;
@@ -30,10 +36,6 @@ pub(crate) struct MapActions {
     pub(crate) resize: ResizeDrag,
     pub(crate) dissolve: Dissolve,
     pub(crate) drawn_rows: StoredValue<Option<DrawnRows>>,
-}
-
-fn place(event: &web_sys::MouseEvent) -> (f32, f32) {
-    surface::offset_px(event)
 }
 
 impl MapActions {
@@ -64,12 +66,27 @@ impl MapActions {
         }
     }
 
-    pub(crate) fn hover(self, event: &ev::PointerEvent) {
-        if self.resize.moved(event) {
-            return;
+    /// Does what the gesture means. Returns whether the map changed.
+    pub(crate) fn act(self, gesture: Gesture, at: Point, event: &MouseEvent) -> bool {
+        match gesture {
+            Gesture::Hover => self.hover(at, event),
+            Gesture::Leave => self.leave(),
+            Gesture::Grab { .. } => return self.resize.down(at, event),
+            Gesture::Hold => self.resize.hold(event),
+            Gesture::Drop => self.resize.drop_at(event),
+            Gesture::Cancel => self.resize.cancel(),
+            Gesture::Zoom(factor) => return self.zoom_at(at, factor),
+            Gesture::Pan(by) => return self.pan(by),
+            Gesture::Brush(from) | Gesture::Brushed(from) => self.choose_between(from, at),
+            Gesture::Choose => self.choose_at(at),
+            Gesture::Whole => self.session.figures().show_whole(),
         }
-        let (x, y) = place(event);
-        let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
+        true
+    }
+
+    fn hover(self, at: Point, event: &MouseEvent) {
+        self.resize.look(at, event);
+        let target = self.drawn.look(|scene| scene.hit(at.x_px, at.y_px).map(|target| target.what));
         // The panel beside the map describes the chosen block, and a tooltip would only cover the neighbors
         // of the block.
         let is_chosen = matches!(target, Some(TargetId::Block(block)) if self.session.figures().selected_now() == Some(block));
@@ -78,19 +95,14 @@ impl MapActions {
         frames::plan(Slot::Hover, move || self.set_hovered(target));
     }
 
-    pub(crate) fn leave(self) {
+    fn leave(self) {
         self.tip.hide();
         frames::plan(Slot::Hover, move || self.set_hovered(None));
     }
 
-    pub(crate) fn click(self, event: &ev::MouseEvent) {
-        let (x, y) = place(event);
+    fn choose_at(self, at: Point) {
         let session = self.session;
-        // The second click of a double click zooms, and the browser sends a click at the end of a drag too.
-        if event.detail() > 1 || self.resize.has_ended() {
-            return;
-        }
-        let Some(block) = self.drawn.look(|scene| block_at(scene, x, y)) else {
+        let Some(block) = self.drawn.look(|scene| block_at(scene, at.x_px, at.y_px)) else {
             return session.figures().select(None);
         };
         self.tip.hide();
@@ -98,34 +110,72 @@ impl MapActions {
         session.figures().select((!is_same).then_some(block));
     }
 
-    pub(crate) fn zoom_in_at(self, event: &ev::MouseEvent) {
-        self.zoom_at(place(event), 4.0);
+    /// Chooses the allocations of the blocks between two corners.
+    fn choose_between(self, one: Point, other: Point) {
+        let (left, top) = (one.x_px.min(other.x_px), one.y_px.min(other.y_px));
+        let (width, height) = ((one.x_px - other.x_px).abs(), (one.y_px - other.y_px).abs());
+        let brushed = Rect::new(left, top, width.max(1.0), height.max(1.0));
+        let is_brushed = |target: &&Target| target.rect.overlaps(&brushed);
+        let blocks: Vec<BlockId> = self.drawn.look(|scene| {
+            let targets = scene.targets.iter().filter(is_brushed);
+            targets
+                .filter_map(
+                    |target| if let TargetId::Block(block) = target.what { Some(block) } else { None },
+                )
+                .collect()
+        });
+        let ids: BTreeSet<AllocationId> = self
+            .session
+            .with_state_now(|_, state| {
+                blocks.iter().filter_map(|block| state.block(*block)?.allocation).collect()
+            })
+            .unwrap_or_default();
+        let Some(columns) = untrack(|| self.session.figures().columns()) else { return };
+        let mut rows: Vec<usize> = ids.iter().filter_map(|id| columns.allocations.row(*id)).collect();
+        rows.sort_unstable();
+        let picked = (!rows.is_empty())
+            .then(|| PtrEq::new(Pick { title: counted(rows.len(), "brushed block"), rows }));
+        self.session.figures().show_picked(picked, ids.into_iter().collect());
     }
 
-    pub(crate) fn wheel(self, event: &ev::WheelEvent) {
-        if event.ctrl_key() || event.meta_key() {
-            event.prevent_default();
-            self.zoom_at(place(event), zoom_factor(event));
+    /// Scrolls the rows, and moves the shown part of an enlarged segment.
+    fn pan(self, by: Point) -> bool {
+        let mut is_moved = false;
+        if let Some(area) = self.area.get_untracked() {
+            let before = area.scroll_top();
+            area.set_scroll_top(before - whole(surface::on_page(by.y_px)));
+            is_moved = area.scroll_top() != before;
         }
+        let view = untrack(|| self.view());
+        let part = -f64::from(by.x_px / self.size.get_untracked().width_px.max(1.0));
+        let moved = self.session.with_state_now(|_, state| pan_segment(state, &view, part));
+        self.set_zoom(&view, moved.flatten()) || is_moved
     }
 
-    fn zoom_at(self, place: (f32, f32), factor: f64) {
+    /// Shows another part of a segment. Returns whether it is another one.
+    fn set_zoom(self, view: &MapView, zoom: Option<SegmentZoom>) -> bool {
+        let is_other = view.zoom != zoom;
+        if is_other {
+            self.tip.hide();
+            self.session.figures().map_view.update(|view| view.zoom = zoom);
+        }
+        is_other
+    }
+
+    /// Zooms the segment at this place. Beside the bars the wheel scrolls the rows.
+    fn zoom_at(self, at: Point, factor: f64) -> bool {
         let (session, size) = (self.session, self.size.get_untracked());
         let view = untrack(|| self.view());
-        let target = self.drawn.look(|scene| scene.hit(place.0, place.1).map(|target| target.what));
+        let target = self.drawn.look(|scene| scene.hit(at.x_px, at.y_px).map(|target| target.what));
         let zoom = session.with_state_now(|_, state| {
             let segment = match target? {
                 TargetId::Block(block) => state.segment_of(block)?,
                 TargetId::SmallBlocks { segment, .. } | TargetId::Segment(segment) => segment,
                 _ => return None,
             };
-            Some(zoom_segment(state, &view, segment, place.0, factor, size))
+            Some(zoom_segment(state, &view, segment, at.x_px, factor, size))
         });
-        if let Some(Some(zoom)) = zoom
-            && view.zoom != zoom
-        {
-            session.figures().map_view.update(|view| view.zoom = zoom);
-        }
+        zoom.flatten().is_some_and(|zoom| self.set_zoom(&view, zoom))
     }
 
     fn reveal(self, block: BlockId) {
@@ -157,6 +207,7 @@ impl MapActions {
             "Enter" => return self.choose(event),
             "+" | "=" => return self.zoom_by_key(event, KEY_ZOOM),
             "-" | "_" => return self.zoom_by_key(event, 1.0 / KEY_ZOOM),
+            "0" => return self.session.figures().show_whole(),
             _ => return,
         };
         if event.shift_key() {
@@ -183,8 +234,7 @@ impl MapActions {
         let Some(block) = self.session.figures().block_in_hand() else { return };
         let place = self.drawn.look(|scene| {
             let target = scene.targets.iter().rev().find(|target| target.what == TargetId::Block(block))?;
-            let center = target.rect.center();
-            Some((center.x_px, center.y_px))
+            Some(target.rect.center())
         });
         if let Some(place) = place {
             event.prevent_default();

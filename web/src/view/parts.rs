@@ -130,6 +130,10 @@ function!(
     stage_svg in workbench(session: Session) -> () => export::svg(session)
 );
 function!(
+    /// Copies the verdict as plain text.
+    summary in workbench(session: Session) -> () => view::lab::copy_summary(session)
+);
+function!(
     /// The run that a report is about; a program's run becomes a snapshot.
     report_source in workbench(session: Session) -> Option<RunOrigin> => session.lab().run_source()
 );
@@ -166,6 +170,11 @@ pub(crate) fn save_stage_svg(session: Session) {
             session.show_error("The part of the page that writes figures could not be loaded.");
         }
     });
+}
+
+/// Copies the verdict as plain text. The code is loaded where there is a verdict.
+pub(crate) fn copy_summary(session: Session) {
+    when_ready(summary(session), drop);
 }
 
 /// Calls `then` with the run that a report is about: at once if the code is loaded, else as soon as it is

@@ -1,9 +1,9 @@
 //! Python programs: the editor with the memory of each line, the output, and the figures of the run.
 
 mod again;
-mod batch;
 mod editor;
 mod ended;
+mod fit;
 mod holding;
 mod origin;
 mod output;
@@ -23,6 +23,9 @@ use crate::view::{allocations, lab, map, mini_map, player, stage, step, timeline
 
 /// The id of the text field, by which the page's keys find the field.
 pub(crate) use editor::PROGRAM_ID;
+
+/// The numbers of a program as options of a list.
+pub(crate) use fit::options_of;
 
 /// The view of a failed program, run again with a change.
 pub(crate) use again::{again, memory_need};
@@ -57,6 +60,7 @@ pub(crate) fn program(session: Session) -> AnyView {
                 <p class="panel old-run" role="status" data-testid="old-run" hidden=flag(move || !is_old.get())>
                     {old_words}
                 </p>
+                {fit::fit(session)}
                 {figures}
             </div>
         </main>

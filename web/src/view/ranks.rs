@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use blockyard_figure::small_timeline;
+use blockyard_figure::{Point, TimelineView, small_timeline, timeline_strip_step_at};
 use blockyard_lab::WITHOUT_PROGRAM_LINE;
 use blockyard_record::{BlockState, Bytes, StackId};
 use leptos::html;
@@ -14,6 +14,7 @@ use crate::lab::line_of_stack;
 use crate::run::Run;
 use crate::session::{Session, Source};
 use crate::surface;
+use crate::view::gesture::{self, Gesture};
 use crate::view::kit::{click, text};
 
 /// The strip of ranks; empty for fewer than two ranks.
@@ -23,12 +24,12 @@ pub(crate) fn ranks(session: Session) -> AnyView {
         if ranks.len() < 2 {
             return None;
         }
-        // All timelines share one scale: equal bytes have the same height, and equal counts of steps the same
-        // width.
         let top = ranks.iter().map(|rank| rank.opened.run.series.peaks().1).max().unwrap_or_default();
         let steps = ranks.iter().map(|rank| rank.opened.run.series.step_count()).max().unwrap_or_default();
         let words = summary(&ranks);
-        let rows: Vec<AnyView> = ranks.into_iter().map(|rank| row(session, rank, top, steps)).collect();
+        let whole = TimelineView::fit(steps);
+        let scale = Scale { top, whole, view: RwSignal::new(whole) };
+        let rows: Vec<AnyView> = ranks.into_iter().map(|rank| row(session, rank, scale)).collect();
         let label = format!("Ranks: {} timelines on one scale", rows.len());
         Some(
             view! { <section class="panel" aria-label=label data-testid="ranks">
@@ -123,14 +124,46 @@ pub(crate) fn verdict_is_about(session: Session) -> String {
     format!("About {}{why}, one of {} ranks.", rank.opened.name, ranks.len())
 }
 
-fn row(session: Session, rank: Rank, top: Bytes, steps: usize) -> AnyView {
+/// The scale of all ranks: equal bytes have the same height, and equal counts of steps the same width.
+#[derive(Clone, Copy)]
+struct Scale {
+    top: Bytes,
+    /// All steps of the longest rank.
+    whole: TimelineView,
+    /// The steps that are shown, which gestures on any rank change.
+    view: RwSignal<TimelineView>,
+}
+
+impl Scale {
+    /// Does what the gesture means on a figure of this width. Returns whether the figures changed.
+    fn act(self, gesture: Gesture, at: Point, width_px: f32) -> bool {
+        let steps = timeline_strip_step_at(&self.whole, 1.0);
+        let before = self.view.get_untracked();
+        let after = match gesture {
+            Gesture::Zoom(factor) => before.zoom_at(f64::from(at.x_px / width_px), factor, steps),
+            Gesture::Pan(by) => before.pan(-f64::from(by.x_px / width_px), steps),
+            Gesture::Whole => self.whole,
+            _ => before,
+        };
+        if after != before {
+            self.view.set(after);
+        }
+        after != before
+    }
+}
+
+fn row(session: Session, rank: Rank, scale: Scale) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);
     let run = rank.opened.run.clone();
     let drawn = run.clone();
     surface::keep_drawn(session, canvas, size, move |size| {
-        Some(small_timeline(&drawn.series, &drawn.recording, top, steps, size))
+        Some(small_timeline(&drawn.series, &drawn.recording, scale.top, &scale.view.get(), size))
+    });
+    // A click reaches the button around the figure, except after a drag.
+    gesture::listen(area, move |gesture, at, _| {
+        scale.act(gesture, at, size.get_untracked().width_px.max(1.0))
     });
     let (allocated, reserved) = run.series.peaks();
     let name = rank.opened.name.clone();

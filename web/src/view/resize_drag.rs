@@ -1,13 +1,13 @@
 //! The end of a block under the pointer: dragging it changes the size of the tensor in it.
 
-use blockyard_figure::{Rect, Scene, TargetId};
+use blockyard_figure::{Point, Rect, Scene, TargetId};
 use blockyard_record::BlockId;
-use leptos::ev;
 use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::{MouseEvent, PointerEvent};
 
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
-use crate::view::kit::capture;
 use crate::view::tip::Tip;
 
 /// The pointer takes hold of the end of a block from this distance.
@@ -25,8 +25,6 @@ pub(crate) struct ResizeDrag {
     bytes_per_px: fn(Session, &Scene, BlockId, &Rect) -> Option<f64>,
     /// Whether the pointer is on the end of a block that can be dragged.
     is_near: RwSignal<bool>,
-    /// Whether the click that follows belongs to a drag.
-    has_ended: StoredValue<bool>,
 }
 
 impl ResizeDrag {
@@ -36,23 +34,17 @@ impl ResizeDrag {
         tip: Tip,
         bytes_per_px: fn(Session, &Scene, BlockId, &Rect) -> Option<f64>,
     ) -> Self {
-        Self {
-            session,
-            drawn,
-            tip,
-            bytes_per_px,
-            is_near: RwSignal::new(false),
-            has_ended: StoredValue::new(false),
-        }
+        Self { session, drawn, tip, bytes_per_px, is_near: RwSignal::new(false) }
     }
 
     /// The block whose end is near the pointer, and the bytes of a pixel of the page there.
-    fn found(self, event: &ev::PointerEvent) -> Option<(BlockId, f64)> {
+    fn found(self, at: Point, event: &MouseEvent) -> Option<(BlockId, f64)> {
         if !untrack(|| self.session.shows_text()) {
             return None;
         }
-        let (x, y) = surface::offset_px(event);
-        let near = if event.pointer_type() == "touch" { NEAR_FINGER_PX } else { NEAR_PX };
+        let (x, y) = (at.x_px, at.y_px);
+        let is_finger = event.unchecked_ref::<PointerEvent>().pointer_type() == "touch";
+        let near = if is_finger { NEAR_FINGER_PX } else { NEAR_PX };
         let (block, bytes) = self.drawn.look(|scene| {
             let ends = scene.targets.iter().filter_map(|target| match target.what {
                 TargetId::Block(block) if (target.rect.y_px..target.rect.bottom_px()).contains(&y) => {
@@ -72,55 +64,42 @@ impl ResizeDrag {
     }
 
     /// The pointer went down. Returns whether it took hold of an end.
-    pub(crate) fn down(self, event: &ev::PointerEvent) -> bool {
-        self.has_ended.set_value(false);
-        if event.button() != 0 {
-            return false;
-        }
-        let Some((block, bytes_per_px)) = self.found(event) else { return false };
-        if !self.session.workload().begin_resize(block, f64::from(event.client_x()), bytes_per_px) {
-            return false;
-        }
-        event.prevent_default();
-        capture(event);
-        true
+    pub(crate) fn down(self, at: Point, event: &MouseEvent) -> bool {
+        let found = self.found(at, event);
+        found.is_some_and(|(block, bytes_per_px)| {
+            self.session.workload().begin_resize(block, f64::from(event.client_x()), bytes_per_px)
+        })
     }
 
-    /// The pointer moved. Returns whether an end is dragged.
-    pub(crate) fn moved(self, event: &ev::PointerEvent) -> bool {
+    /// The end follows the pointer.
+    pub(crate) fn hold(self, event: &MouseEvent) {
         if self.session.workload().resizing.with_untracked(Option::is_some) {
             let words = self.session.workload().resize_to(f64::from(event.client_x()), event.shift_key());
             self.tip.show(words, event);
-            return true;
         }
-        let is_near = event.buttons() == 0 && self.found(event).is_some();
+    }
+
+    /// The pointer went up, and the end stays where it is.
+    pub(crate) fn drop_at(self, event: &MouseEvent) {
+        if self.session.workload().resizing.with_untracked(Option::is_some) {
+            self.session.workload().resize_to(f64::from(event.client_x()), event.shift_key());
+            self.tip.hide();
+            self.session.workload().end_resize();
+        }
+    }
+
+    /// The pointer moves without a button: near an end it shows that the end can be dragged.
+    pub(crate) fn look(self, at: Point, event: &MouseEvent) {
+        let is_near = self.found(at, event).is_some();
         if self.is_near.get_untracked() != is_near {
             self.is_near.set(is_near);
         }
-        false
-    }
-
-    /// The pointer went up. Returns whether an end was dragged.
-    pub(crate) fn up(self, event: &ev::PointerEvent) -> bool {
-        if self.session.workload().resizing.with_untracked(Option::is_none) {
-            return false;
-        }
-        self.session.workload().resize_to(f64::from(event.client_x()), event.shift_key());
-        self.tip.hide();
-        let is_changed = self.session.workload().end_resize();
-        self.has_ended.set_value(is_changed);
-        is_changed
     }
 
     /// The browser took the pointer away.
     pub(crate) fn cancel(self) {
         self.tip.hide();
         self.session.workload().cancel_resize();
-    }
-
-    /// Whether a drag has just ended. The browser sends a click after the drag, which must be ignored.
-    pub(crate) fn has_ended(self) -> bool {
-        self.has_ended.try_update_value(std::mem::take) == Some(true)
     }
 
     /// A class of the figure's element: the pointer shows that an end can be dragged. Reads signals.

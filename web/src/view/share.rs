@@ -13,7 +13,7 @@ use crate::run::Run;
 use crate::session::Session;
 use crate::view::export;
 use crate::view::icon::Icon;
-use crate::view::kit::{Dialog, button, check, click, flag, icon_button, on, select, text};
+use crate::view::kit::{Dialog, button, check, click, flag, icon_button, on, select, text, text_area};
 use crate::view::parts;
 
 /// The dialog; a handle that is copied freely.
@@ -35,6 +35,9 @@ pub(crate) struct Share {
     report_words: RwSignal<String>,
     is_report_made: RwSignal<bool>,
 }
+
+/// The name of the field for the reader's own words.
+const NOTE_LABEL: &str = "Your note for the report";
 
 /// Some programs cut off links with more bytes than this.
 const LONG_LINK: usize = 8_000;
@@ -140,21 +143,32 @@ impl Share {
 
     /// The report about the run: one page to read, to send and to print.
     fn report(self) -> AnyView {
-        let write = on(move |event: ev::Event| self.note.set(event_target_value(&event)));
         view! {
             <p class="quiet">
                 "One HTML page to read, to send and to print, which needs no network: the verdict, figures, who holds the memory, settings that were tried."
             </p>
-            <textarea class="field wide" rows="2" data-testid="report-note" aria-label="Your note for the report"
-                placeholder="Your note for the report" prop:value=text(move || self.note.get()) on:input=write></textarea>
+            {text_area("field wide", "report-note", NOTE_LABEL, NOTE_LABEL, self.note)}
             <div class="cluster">
                 {button("", "save-report", "Save report (HTML)", "", click(move || self.save_report()))}
+                <span hidden=flag(move || !self.has_verdict())>
+                    {button("", "share-summary", "Copy summary", "The verdict as plain text, for a chat", click(move || self.copy_summary()))}
+                </span>
                 {check("report-redacted", "Leave out stacks and file names", "Functions, paths, tensors and the name of the file; sizes stay",
                     Signal::from(self.is_redacted), move |is_redacted| self.is_redacted.set(is_redacted))}
             </div>
             <p class="quiet" role="status" data-testid="report-words">{text(move || self.report_words.get())}</p>
         }
         .into_any()
+    }
+
+    /// Whether there is a verdict to copy. Reads signals.
+    fn has_verdict(self) -> bool {
+        self.session.lab().answers().is_some_and(|answers| answers.verdict.is_some())
+    }
+
+    fn copy_summary(self) {
+        parts::copy_summary(self.session);
+        self.report_words.set("The summary is copied.".to_owned());
     }
 
     fn save_report(self) {
@@ -223,8 +237,7 @@ impl Share {
         view! {
             <div class="cluster">
                 {button("", "export-svg", "Figure as SVG", "", click(move || parts::save_stage_svg(session)))}
-                {button("", "export-png", "PNG", "", click(move || export::png(session, 1.0)))}
-                {button("", "export-png-2", "PNG, twice as fine", "", click(move || export::png(session, 2.0)))}
+                {button("", "export-png", "PNG", "", click(move || export::png(session, 2.0)))}
                 {button("", "export-csv", "Timeline as CSV", "", click(move || export::csv(session)))}
                 <span hidden=flag(move || !session.shows_text())>
                     {button("", "export-text", "Workload with its settings", "", click(move || session.workload().save()))}

@@ -1,13 +1,13 @@
 //! The stage on a canvas. A step dissolves into the next one, and pointing at a part describes it.
 
 use blockyard_figure::{
-    BreakdownClass, MapView, Rect, Scene, Size, Stage, StageForm, StageView, TargetId, Term, breakdown_text,
-    describe_target, process_stage_height, stage_height,
+    BreakdownClass, MapView, Point, Rect, Scene, Size, Stage, StageForm, StageView, TargetId, Term,
+    breakdown_text, describe_target, process_stage_height, stage_height,
 };
 use blockyard_record::{BlockId, Bytes};
-use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
+use web_sys::MouseEvent;
 
 use crate::effect::effect;
 use crate::frames::{self, Slot};
@@ -19,7 +19,8 @@ use crate::story::{CONTEXT, Story};
 use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::drag::Drag;
-use crate::view::kit::{on, text};
+use crate::view::gesture::{self, Gesture};
+use crate::view::kit::text;
 use crate::view::resize_drag::ResizeDrag;
 use crate::view::tip::Tip;
 
@@ -123,6 +124,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let tip = Tip::new();
     let resize = ResizeDrag::new(session, shown.drawn, tip, bytes_per_px);
     let pointer = StagePointer { shown, drag: Drag::new(session), resize, tip };
+    gesture::listen(area, move |gesture, at, event| pointer.act(gesture, at, event));
     let height = Memo::new(move |_| {
         let run = session.run.get();
         let may_fail = session.shows_story() && !session.story().state.with(Story::is_first);
@@ -168,12 +170,6 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
                 class=text(move || resize.class(""))
                 data-testid="stage"
                 aria-label=label
-                on:pointerdown=on(move |event: ev::PointerEvent| pointer.down(&event))
-                on:pointermove=on(move |event: ev::PointerEvent| pointer.moved(&event))
-                on:pointerup=on(move |event: ev::PointerEvent| pointer.up(&event))
-                on:pointercancel=on(move |_: ev::PointerEvent| pointer.cancel())
-                on:pointerleave=on(move |_: ev::PointerEvent| pointer.left())
-                on:click=on(move |event: ev::MouseEvent| pointer.clicked(&event))
             ></canvas>
             {pointer.drag.view()}
             {pointer.tip.view()}
@@ -206,32 +202,39 @@ fn bytes_per_px(session: Session, scene: &Scene, block: BlockId, _: &Rect) -> Op
 }
 
 impl StagePointer {
-    fn down(self, event: &ev::PointerEvent) {
-        if !self.resize.down(event) {
-            self.drag.down(event, self.shown.target(event));
+    /// Does what the gesture means. The stage always shows all memory, so that it has no part to zoom or
+    /// move.
+    fn act(self, gesture: Gesture, at: Point, event: &MouseEvent) -> bool {
+        match gesture {
+            Gesture::Hover => self.hover(at, event),
+            Gesture::Leave => self.left(),
+            Gesture::Grab { .. } => {
+                return self.resize.down(at, event) || self.drag.down(event, self.shown.target(at));
+            }
+            Gesture::Hold => {
+                self.resize.hold(event);
+                self.drag.hold(event);
+            }
+            Gesture::Drop => {
+                self.resize.drop_at(event);
+                self.drag.drop_at(event);
+            }
+            Gesture::Cancel => {
+                self.resize.cancel();
+                self.drag.cancel();
+            }
+            Gesture::Choose => self.choose(at),
+            Gesture::Zoom(_) | Gesture::Pan(_) | Gesture::Brush(_) | Gesture::Brushed(_) | Gesture::Whole => {
+                return false;
+            }
         }
+        true
     }
 
-    fn up(self, event: &ev::PointerEvent) {
-        if !self.resize.up(event) {
-            self.drag.up(event);
-        }
-    }
-
-    fn cancel(self) {
-        self.resize.cancel();
-        self.drag.cancel();
-    }
-
-    fn moved(self, event: &ev::PointerEvent) {
-        if self.resize.moved(event) {
-            return;
-        }
-        if self.drag.moved(event) {
-            return self.tip.hide();
-        }
+    fn hover(self, at: Point, event: &MouseEvent) {
+        self.resize.look(at, event);
         let session = self.shown.session;
-        let target = self.shown.target(event);
+        let target = self.shown.target(at);
         let words = target.and_then(|target| {
             session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
         });
@@ -247,14 +250,10 @@ impl StagePointer {
         self.shown.session.figures().lit.set(None);
     }
 
-    fn clicked(self, event: &ev::MouseEvent) {
-        // The browser sends a click at the end of a drag too.
-        if self.drag.has_ended() || self.resize.has_ended() {
-            return;
-        }
+    fn choose(self, at: Point) {
         let session = self.shown.session;
         self.tip.hide();
-        match self.shown.target(event) {
+        match self.shown.target(at) {
             Some(TargetId::Block(block)) => {
                 let is_same = session.figures().selected_now() == Some(block);
                 session.figures().select((!is_same).then_some(block));
@@ -293,10 +292,9 @@ impl StageCanvas {
         }
     }
 
-    /// The target under the pointer.
-    fn target(self, event: &ev::MouseEvent) -> Option<TargetId> {
-        let (x, y) = surface::offset_px(event);
-        self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what))
+    /// The target at a place of the figure.
+    fn target(self, at: Point) -> Option<TargetId> {
+        self.drawn.look(|scene| scene.hit(at.x_px, at.y_px).map(|target| target.what))
     }
 }
 

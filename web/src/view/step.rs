@@ -45,7 +45,8 @@ fn describe(session: Session) -> StepDescription {
             0 => "There are no steps yet. Allocate something below, or pick a workload above.",
             _ => "Nothing has happened yet: the device is empty. Press play, or step forward.",
         };
-        let words = StepText { title: "Start".to_owned(), sentence: sentence.to_owned(), events: Vec::new() };
+        let words =
+            StepText { title: "Start".to_owned(), sentence: sentence.to_owned(), ..StepText::default() };
         return StepDescription { words, ..StepDescription::default() };
     };
     let failure = match run.recording.outcome(step) {

@@ -1,22 +1,23 @@
 //! The breakdown over time, with the cursor.
 
 use blockyard_figure::{
-    PlayerAction, Role, Scene, Size, TargetId, describe_target, timeline as timeline_scene, timeline_cursor,
-    timeline_line, timeline_plot, timeline_step_at, timeline_text,
+    Point, Role, Scene, Size, TargetId, describe_target, timeline as timeline_scene, timeline_cursor,
+    timeline_line, timeline_plot, timeline_range, timeline_text,
 };
-use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
+use web_sys::MouseEvent;
 
 use crate::effect::effect;
 use crate::frames::{self, Slot};
 use crate::numbers::grouped_count;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
-use crate::surface::{self, offset_px};
+use crate::surface;
 use crate::view::divider::{SizedPanel, divider};
-use crate::view::kit::{capture, check, click, flag, on, text};
-use crate::view::pinch::{Pinch, PinchMove};
+use crate::view::gesture::{self, Gesture};
+use crate::view::kit::{check, flag, text};
+use crate::view::over_time::{OverTime, TimeAxis};
 use crate::view::tip::Tip;
 
 /// The parts of the figure that its handlers share.
@@ -27,11 +28,11 @@ struct Timeline {
     /// The figure without the cursor; `None` until it has a size.
     scene: Memo<Option<PtrEq<Scene>>>,
     tip: Tip,
-    pinch: Pinch,
+    over_time: OverTime,
     /// The moment under the pointer.
     pointer: RwSignal<Option<usize>>,
     /// The place of the pointer; `None` while the pointer is outside of the figure or pressed.
-    place: StoredValue<Option<(f32, f32)>>,
+    place: StoredValue<Option<Point>>,
 }
 
 pub(crate) fn timeline(session: Session) -> AnyView {
@@ -52,25 +53,17 @@ pub(crate) fn timeline(session: Session) -> AnyView {
         size,
         scene,
         tip: Tip::new(),
-        pinch: Pinch::new(),
+        over_time: OverTime { session, size, axis: TimeAxis::StepsOrClock },
         pointer: RwSignal::new(None),
         place: StoredValue::new(None),
     };
     it.keep_drawn(base, overlay);
-    let wheel =
-        on(move |event: ev::WheelEvent| session.figures().turn_wheel(&event, |x_px| it.fraction(x_px)));
+    gesture::listen(area, move |gesture, at, event| it.act(gesture, at, event));
     let label = Memo::new(move |_| session.run.with(|run| timeline_text(&run.series, &run.recording)));
     view! {
         <section class="panel timeline" aria-label="Memory over time">
             {head(session)}
-            <div class="canvas-box" node_ref=area
-                on:pointerdown=on(move |event: ev::PointerEvent| it.down(&event))
-                on:pointermove=on(move |event: ev::PointerEvent| it.moved(&event))
-                on:pointerup=on(move |event: ev::PointerEvent| it.pinch.up(&event))
-                on:pointercancel=on(move |event: ev::PointerEvent| it.pinch.up(&event))
-                on:pointerleave=on(move |_: ev::PointerEvent| it.leave())
-                on:wheel=wheel on:dblclick=click(move || session.figures().fit_timeline())
-            >
+            <div class="canvas-box" node_ref=area>
                 <canvas node_ref=base role="img" data-testid="timeline" aria-label=text(move || label.get())></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
@@ -107,64 +100,44 @@ impl Timeline {
         });
     }
 
-    /// A place in the width of the plot, from 0 (left) to 1.
-    fn fraction(self, x_px: f32) -> f64 {
-        let plot =
-            self.session.run.with_untracked(|run| timeline_plot(&run.series, self.size.get_untracked()));
-        f64::from((x_px - plot.x_px) / plot.width_px.max(1.0))
-    }
-
-    /// Moves the cursor to the moment at this place.
-    fn seek(self, x_px: f32) {
-        let session = self.session;
-        frames::plan(Slot::Seek, move || {
-            let view = untrack(|| session.figures().timeline_view_or_fit());
-            let clock = untrack(|| session.figures().clock.get());
-            let step = timeline_step_at(&view, clock.as_deref(), self.size.get_untracked(), x_px);
-            session.dispatch(PlayerAction::Pause);
-            session.dispatch(PlayerAction::SeekStep(step));
-        });
-    }
-
-    fn down(self, event: &ev::PointerEvent) {
-        self.pinch.down(event);
-        if event.button() == 0 && !self.pinch.is_on() {
-            capture(event);
-            self.place.set_value(None);
-            self.tip.hide();
-            match self.target_at(offset_px(event)) {
+    fn act(self, gesture: Gesture, at: Point, event: &MouseEvent) -> bool {
+        match gesture {
+            Gesture::Hover => self.hover(at, event),
+            Gesture::Leave => self.leave(),
+            Gesture::Choose => match self.target_at(at) {
                 Some(TargetId::PeakAllocated) => self.session.seek_peak(false),
                 Some(TargetId::PeakReserved) => self.session.seek_peak(true),
-                _ => self.seek(offset_px(event).0),
-            }
+                _ => return self.over_time.act(gesture, at),
+            },
+            _ => return self.over_time.act(gesture, at),
         }
+        true
     }
 
-    fn moved(self, event: &ev::PointerEvent) {
-        let session = self.session;
-        let (x, y) = offset_px(event);
-        if let Some(PinchMove { x_px, factor }) = self.pinch.moved(event) {
-            return session.figures().zoom_memory(self.fraction(x_px), factor);
-        }
-        if event.buttons() & 1 != 0 {
-            return self.seek(x);
-        }
-        self.place.set_value(Some((x, y)));
-        let step = moment_at(session, (x, y), self.size.get_untracked());
-        self.tip.show(self.words_at((x, y), step), event);
+    fn hover(self, at: Point, event: &MouseEvent) {
+        self.place.set_value(Some(at));
+        let step = self.moment_at(at);
+        self.tip.show(self.words_at(at, step), event);
         frames::plan(Slot::Cross, move || {
             let _ = self.pointer.try_set(step);
         });
     }
 
+    /// The moment at a place of the figure; `None` outside of the plot.
+    fn moment_at(self, at: Point) -> Option<usize> {
+        let size = self.size.get_untracked();
+        let plot = self.session.run.with_untracked(|run| timeline_plot(&run.series, size));
+        plot.contains(at.x_px, at.y_px).then(|| self.over_time.moment(at.x_px))
+    }
+
     /// The mark or the name at a place of the figure.
-    fn target_at(self, (x, y): (f32, f32)) -> Option<TargetId> {
+    fn target_at(self, at: Point) -> Option<TargetId> {
         let scene = self.scene.get_untracked()?;
-        scene.hit(x, y).map(|target| target.what)
+        scene.hit(at.x_px, at.y_px).map(|target| target.what)
     }
 
     /// The words about the mark at a place of the figure, or else the values of the moment there.
-    fn words_at(self, at: (f32, f32), step: Option<usize>) -> Option<String> {
+    fn words_at(self, at: Point, step: Option<usize>) -> Option<String> {
         let session = self.session;
         let words = self.target_at(at).and_then(|target| {
             session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
@@ -175,7 +148,7 @@ impl Timeline {
     /// Shows the words about the place that the pointer is on now.
     fn say_again(self) {
         let Some(Some(place)) = self.place.try_get_value() else { return };
-        let step = moment_at(self.session, place, self.size.get_untracked());
+        let step = self.moment_at(place);
         self.tip.say(self.words_at(place, step));
         let _ = self.pointer.try_set(step);
     }
@@ -195,8 +168,8 @@ fn cursors(session: Session, base: &Scene, step: usize, pointer: Option<usize>) 
     let clock = clock.as_deref();
     let (recording, plot) = session.run.with(|run| (run.recording.clone(), timeline_plot(&run.series, size)));
     let mut scene = timeline_cursor(Some(&recording), base, &plot, &view, clock, step);
-    if let Some(mark) = session.figures().mark.get() {
-        timeline_line(&mut scene, &view, clock, mark, Role::Changed, &plot);
+    if let Some(range) = session.figures().drawn_range() {
+        timeline_range(&mut scene, &view, clock, range, &plot);
     }
     if let Some(step) = pointer {
         timeline_line(&mut scene, &view, clock, step, Role::Hover, &plot);
@@ -216,17 +189,6 @@ fn head(session: Session) -> AnyView {
         </div>
     }
     .into_any()
-}
-
-/// The moment at a place of the figure; `None` outside of the plot.
-fn moment_at(session: Session, at: (f32, f32), size: Size) -> Option<usize> {
-    let plot = session.run.with_untracked(|run| timeline_plot(&run.series, size));
-    let is_inside = plot.contains(at.0, at.1);
-    is_inside.then(|| {
-        let (view, clock) =
-            untrack(|| (session.figures().timeline_view_or_fit(), session.figures().clock.get()));
-        timeline_step_at(&view, clock.as_deref(), size, at.0)
-    })
 }
 
 /// The values of the breakdown after `step` steps, a line for each, and the markers around this moment.

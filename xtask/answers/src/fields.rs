@@ -84,11 +84,12 @@ impl Types {
         Ok(text_of(definition))
     }
 
-    /// The words of an enumeration, each with its meaning; empty if the type has fields.
+    /// The words of an enumeration, each with its meaning; empty if the type, or one of its variants, has fields.
     pub(crate) fn words(&self, name: &str) -> Vec<(String, String)> {
         let choices = self.definitions.get(name).and_then(|of| of.get("oneOf")).and_then(Value::as_array);
         let words = choices.into_iter().flatten();
-        words.filter_map(|word| Some((word.get("const")?.as_str()?.to_owned(), text_of(word)))).collect()
+        let words = words.map(|word| Some((word.get("const")?.as_str()?.to_owned(), text_of(word))));
+        words.collect::<Option<_>>().unwrap_or_default()
     }
 
     /// The fields of the type.

@@ -41,6 +41,7 @@ impl Class {
 /// `_answer.py`. The name says how the value is read, where the type does not say it.
 const SIMPLER: &[(&str, &str, &str, Option<&str>)] = &[
     ("Search", "front", "list[Outcome]", None),
+    ("Change", "kind", "str", Some("WORD")),
     ("FitPeaks", "outside", "dict[str, int]", Some("BY_HOLDER")),
     ("FitSite", "growth", "str | None", Some("KIND")),
     ("FitConditions", "gpu", "str", Some("ID")),
@@ -70,15 +71,16 @@ const CLASSES: &[Class] = &[
     class("WhatIf", &["WhatIfAnswer"], ""),
     class("Search", &["SearchAnswer"], "`front` has the outcomes themselves.")
         .from(&["_answer.SearchBase"]),
-    class("Change", &["ChangeAnswer"], "").from(&["_answer.ChangeBase"]),
+    class("Change", &["Change"], "`value` has what is set or freed.").from(&["_answer.ChangeBase"]),
     class("Autopsy", &["AutopsyAnswer"], "").from(&["_answer.AutopsyBase"]),
-    class("Finding", &["FindingAnswer"], ""),
-    class("HoldingLine", &["HoldingLineAnswer"], ""),
+    class("Finding", &["Finding"], ""),
+    class("HoldingLine", &["HoldingLine"], ""),
     class("GapParts", &["GapParts"], ""),
     class("GapAtMoment", &["GapAtMoment"], ""),
     class("GapOutcome", &["GapOutcome"], ""),
     class("GapRemedy", &["GapRemedy"], ""),
     class("Gap", &["Gap"], ""),
+    class("CodeFix", &["CodeFix"], ""),
     class("Verdict", &["VerdictAnswer"], ""),
     class("Bound", &["BoundAnswer"], ""),
     class("Growth", &["GrowingCallSite"], ""),

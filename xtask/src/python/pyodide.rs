@@ -60,10 +60,10 @@ mod tests {
 
     #[test]
     fn another_package_is_refused() {
-        let file = std::env::temp_dir().join(format!("blockyard-pyodide-{}.tgz", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pyodide.tgz");
         fs::write(&file, "another package").unwrap();
         let error = check(&file).unwrap_err().to_string();
-        fs::remove_file(file).unwrap();
         assert!(error.contains("npm brought another Pyodide") && error.contains(SHA256), "{error}");
     }
 }

@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn arguments_are_read_from_a_file() {
-        let file = std::env::temp_dir().join(format!("blockyard-link-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("arguments");
         fs::write(&file, "\"a\\ b.o\"\n-o\nout\n").unwrap();
         let read = arguments([OsString::from(format!("@{}", file.display())), "c.o".into()].into_iter());
-        fs::remove_file(file).unwrap();
         assert_eq!(read.unwrap(), ["a b.o", "-o", "out", "c.o"]);
     }
 }

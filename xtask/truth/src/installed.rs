@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use blockyard_dry_run::{LibraryFolder, Program, Report, Torch, find_standin, prepare, run_until};
 use blockyard_gpus::GpuProfile;
+use tempfile::TempDir;
 
 /// The Python that has PyTorch, where no option names one.
 pub(crate) fn default_python() -> String {
@@ -21,8 +22,8 @@ pub(crate) struct InstalledTorch {
     pub(crate) torch: Torch,
     pub(crate) prepared: LibraryFolder,
     pub(crate) folder: PathBuf,
-    /// Whether the folder stays after the runs.
-    is_kept: bool,
+    /// The folder, where it is removed after the runs.
+    _temporary: Option<TempDir>,
 }
 
 impl InstalledTorch {
@@ -30,11 +31,10 @@ impl InstalledTorch {
     pub(crate) fn find(python: &str, folder: Option<&Path>) -> Result<Self> {
         let torch = Torch::find(python)?;
         let prepared = prepare(&torch, &find_standin()?)?;
-        let temporary = || std::env::temp_dir().join(format!("blockyard-truth-{}", std::process::id()));
-        let (python, is_kept) = (python.to_owned(), folder.is_some());
-        let folder = folder.map_or_else(temporary, Path::to_owned);
+        let temporary = folder.is_none().then(tempfile::tempdir).transpose()?;
+        let folder = folder.or(temporary.as_ref().map(TempDir::path)).unwrap_or(Path::new(".")).to_owned();
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        Ok(Self { python, torch, prepared, folder, is_kept })
+        Ok(Self { python: python.to_owned(), torch, prepared, folder, _temporary: temporary })
     }
 
     /// A file in the folder, by its name without the ending.
@@ -51,13 +51,5 @@ impl InstalledTorch {
     pub(crate) fn run(&self, program: &Program, time: Duration) -> Result<Report> {
         let begun = Instant::now();
         Ok(run_until(program, &self.torch, &self.prepared, || begun.elapsed() > time)?)
-    }
-}
-
-impl Drop for InstalledTorch {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
     }
 }

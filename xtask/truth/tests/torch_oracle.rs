@@ -80,20 +80,19 @@ fn the_same_seed_makes_the_same_calls() {
 
 #[test]
 fn a_process_that_ends_early_is_counted_and_ends_no_other() {
-    let folder = std::env::temp_dir().join(format!("torch-oracle-test-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder of temporary files");
-    let ours = OurSide::Apart(OurProcesses::new("false".into(), folder.clone(), "python3".to_owned()));
+    let folder = tempfile::tempdir().expect("a folder of temporary files");
+    let ours =
+        OurSide::Apart(OurProcesses::new("false".into(), folder.path().to_owned(), "python3".to_owned()));
     let error = ours.run("ends", "print('# 0')").expect_err("`false` writes no result");
     assert!(error.to_string().contains("ended early"), "{error}");
     // A process that ended early is tried once more.
     assert_eq!(ours.died_count(), 2);
     let program = env!("CARGO_BIN_EXE_blockyard-truth").into();
-    let ours = OurSide::Apart(OurProcesses::new(program, folder.clone(), "python3".to_owned()));
+    let ours = OurSide::Apart(OurProcesses::new(program, folder.path().to_owned(), "python3".to_owned()));
     let source = "import torch\nx = torch.empty(4, device='cuda')\nprint('# 0')\n";
     let apart = ours.run("runs", source).expect("our side runs");
     assert_eq!(apart, run_ours(source).expect("our side runs"));
     assert_eq!((ours.died_count(), apart.lines.len()), (0, 1));
-    std::fs::remove_dir_all(folder).expect("the folder is there");
 }
 
 /// Families whose calls are all equal or marked; the others are listed in `docs/benchmarks/programs.md`.

@@ -5,8 +5,9 @@
 //! contradict each other. [`fit_growth`] says how bytes grow with the value. [`search_from`] begins at a
 //! [`guess`], which searches under other conditions allow, such as the values of another option or the
 //! [`Layout`]s of a [`Mesh`]. [`memory_fraction`] turns a limit in bytes into PyTorch's fraction.
-//! [`BatchSize`] is the place at which the text of a program says how large its batch is, and [`next_batch`]
-//! is a search for the largest batch, value by value, for a caller that waits for each run.
+//! [`VariedNumber`] is a number in the text of a program that a search may vary. [`next_value`] is a search
+//! for the largest, value by value, for a caller that waits for each run. [`next_safe`] finds a value that
+//! leaves a part of the GPU free.
 //!
 //! With the feature `programs`, `fit` has the questions about a program that dry runs of the program answer,
 //! and `guard` compares programs with the file `memory.toml`. Answers are the types of `blockyard-answers`.
@@ -28,7 +29,6 @@
 //! # Ok::<(), blockyard_budget::ValuesError>(())
 //! ```
 
-mod batch;
 #[cfg(feature = "programs")]
 pub mod fit;
 mod fraction;
@@ -37,17 +37,20 @@ mod growth;
 pub mod guard;
 mod guess;
 mod mesh;
+mod next;
 mod probe;
 #[cfg(feature = "programs")]
 mod program_end;
 mod search;
 mod values;
+mod varied;
 
-pub use batch::{BatchSize, BatchStep, may_take_amp, next_batch};
 pub use fraction::memory_fraction;
 pub use growth::fit_growth;
 pub use guess::guess;
 pub use mesh::{Layout, Mesh, MeshError};
+pub use next::{RESERVE_PERCENT, SearchStep, highest_tried, next_safe, next_value, reserve, safe_text};
 pub use probe::Probe;
 pub use search::{Guess, SearchOutcome, search, search_from};
 pub use values::{Values, ValuesError};
+pub use varied::{VariedNumber, may_take_amp};

@@ -7,7 +7,7 @@ mod failure;
 mod pins;
 mod tensors;
 
-use blockyard_record::{MemoryAtFailure, OnDone, OomCause};
+use blockyard_record::{OnDone, OomCause};
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
@@ -15,13 +15,12 @@ use crate::forecast::{Forecaster, forecast_end};
 use crate::limited_run::FixedConditions;
 use crate::outcome::{outcome, outcome_before};
 use crate::{
-    Conditions, FailedAllocation, GapOutcome, HoldingLine, LabError, Leaks, Limit, LimitKind, LimitSource,
-    LimitedRun, PinnedSegment, Run, leaks,
+    AutopsyFailure, Change, Conditions, GapOutcome, HoldingLine, LabError, Leaks, Limit, LimitKind,
+    LimitSource, LimitedRun, Run, leaks,
 };
 
 pub use changed::try_change;
 pub(crate) use changes::passes_changed;
-pub use changes::{Change, ChangeKind};
 
 pub(crate) use failure::open_pool;
 
@@ -30,27 +29,14 @@ use failure::Failure;
 /// Why a request ran out of memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Autopsy {
-    /// The request that failed.
-    pub failed: FailedAllocation,
-    /// The conditions of the replay. [`try_change`] needs them to give the same answer.
-    pub conditions: Conditions,
-    /// The limit that the request met.
-    pub limit: Limit,
-    /// The most that was reserved up to the failure, and the calls of the device up to it.
-    pub outcome: GapOutcome,
-    /// The use of the memory at the failure, after the allocator had released all that it may release.
-    pub memory: MemoryAtFailure,
+    /// The request that failed, the memory at the failure, and all changes that were replayed.
+    pub failure: AutopsyFailure,
     /// The cause of the failure.
     pub cause: OomCause,
-    /// The cause in a sentence.
-    pub sentence: String,
-    /// The segments with free bytes that could not serve the request, and the live blocks in them. The
-    /// segments with the fewest live bytes for each free byte come first.
-    pub pinned_by: Vec<PinnedSegment>,
-    /// The changes that let the request pass, each proved by a replay; the smallest of each kind first.
-    pub changes: Vec<Change>,
-    /// The changes that were replayed and do not help.
-    pub unhelpful_changes: Vec<Change>,
+    /// The limit that the request met.
+    pub limit: Limit,
+    /// The conditions of the replay. [`try_change`] needs them to give the same answer.
+    pub conditions: Conditions,
     /// The lines of the program that held live blocks at the failure, by descending bytes.
     pub held: Vec<HoldingLine>,
     /// Sentences about facts that are not known.
@@ -121,17 +107,19 @@ pub(crate) fn failure_and_growth(
     let sentence = cause::sentence(cause, &examined);
     notes.extend(others.iter().map(|other| other.sentence(&met)));
     let found = Autopsy {
-        failed: failure.request.clone(),
-        conditions: conditions.clone(),
-        limit,
-        outcome,
-        memory: failure.memory,
+        failure: AutopsyFailure {
+            sentence,
+            request: failure.request.clone(),
+            outcome,
+            memory: failure.memory,
+            pinned_by: pins::pinned(&examined),
+            changes,
+            in_vain,
+        },
         cause,
-        sentence,
-        pinned_by: pins::pinned(&examined),
+        limit,
+        conditions: conditions.clone(),
         held: failure.live.holders(run),
-        changes,
-        unhelpful_changes: in_vain,
         notes,
     };
     Ok(Some((found, growth)))
@@ -152,7 +140,7 @@ fn forecast_changes(
     let forecaster = Forecaster::to_failure(&cut, conditions, &leaks, &mut on_done)?;
     if let Some(forecaster) = &forecaster {
         for change in changes {
-            let Some(conditions) = change.kind.conditions(&cut, conditions) else { continue };
+            let Some(conditions) = conditions.and_change(&change.kind, &cut) else { continue };
             change.forecast = forecaster.forecast(&conditions, &mut on_done)?;
             if let Some(end) = change.forecast.as_ref().and_then(forecast_end) {
                 change.sentence.push_str(", ");
@@ -187,10 +175,6 @@ pub(crate) struct Passes {
 impl Passes {
     pub(crate) fn always(self) -> bool {
         self.at_low && self.at_high
-    }
-
-    fn depends_on_limit(self) -> bool {
-        self.at_low != self.at_high
     }
 }
 

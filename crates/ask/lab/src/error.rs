@@ -32,6 +32,9 @@ pub enum LabError {
     /// The text of a workload is wrong.
     #[error(transparent)]
     Text(#[from] ParseError),
+    /// The file is a text of PyTorch about memory: the sentences about its numbers.
+    #[error("{0}")]
+    Pasted(String),
     /// The file is neither a recording nor a snapshot nor a text.
     #[error(
         "neither a recording nor a snapshot nor a workload's text: open what `torch.cuda.memory._dump_snapshot` or `scripts/record.py` wrote, or a text in UTF-8"

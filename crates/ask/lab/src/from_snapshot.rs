@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
-use blockyard_pytorch::trace::FAILED_SIZE_NOTE;
 use blockyard_record::{Bytes, StackId, Stacks, TraceAction, TraceEntry};
 use blockyard_replay::OnProgress;
 use blockyard_rules::{AllocatorConfig, Release, known_config, left_out_note, size};
@@ -81,7 +80,7 @@ fn from_device(
     if !has_requests && simulation.is_none() {
         let state = DeviceState::of(file, device);
         let mut run = Run::from_state(&name, &file.settings.conf, file.release(), state);
-        run.held_at_end = held_at_end(device);
+        run.recorded.held_at_end = held_at_end(device);
         run.add_notes(&file.notes);
         return Ok(run);
     }
@@ -101,8 +100,8 @@ fn from_device(
     let recorded_reserved = most_reserved(device);
     let mut run = Run::from_recorded(&recorded, on_progress)?;
     run.set_device(device.index);
-    run.recorded_reserved = Some(recorded_reserved);
-    run.held_at_end = held_at_end(device);
+    run.recorded.reserved = Some(recorded_reserved);
+    run.recorded.held_at_end = held_at_end(device);
     let entries: Vec<_> = device
         .trace
         .iter()
@@ -136,7 +135,7 @@ fn from_device(
     let labels = labels.collect();
     run.set_stacks(failures.stacks, stacks, labels);
     if !is_capacity_known {
-        run.assume_capacity();
+        run.assume_capacity("a snapshot");
     }
     if let Some(note) = left_out_note(&left_out) {
         run.add_note(note);
@@ -148,7 +147,7 @@ fn from_device(
         run.set_unfreeable(simulation.unfreeable.iter().filter_map(request).collect());
         run.device_words = Some(simulation.device_text());
         // No trace was read: the program itself asked.
-        run.drop_notes(FAILED_SIZE_NOTE);
+        run.drop_note_on_failed_sizes();
         run.add_notes(&simulation.caveats);
     }
     Ok(run)

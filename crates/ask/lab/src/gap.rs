@@ -14,10 +14,9 @@ use crate::autopsy::{first_failure, open_pool};
 use crate::limited_run::FixedConditions;
 use crate::outcome::{bytes, outcome_before};
 use crate::setting_search::is_drivers_pool;
-use crate::verdict::Finding;
 use crate::{
-    Conditions, FindingTopic, Gap, GapAtMoment, GapOutcome, GapRemedy, GapRemedyKind, LabError, LimitedRun,
-    Run, Verdict, VerdictKind, request_number,
+    Conditions, Finding, FindingTopic, Gap, GapAtMoment, GapOutcome, GapRemedy, GapRemedyKind, LabError,
+    LimitedRun, Run, VerdictAnswer, VerdictKind, request_number,
 };
 
 use parts::most_reserving;
@@ -89,7 +88,7 @@ pub fn gap(
 /// Adds the gap to a verdict, with a sentence about it if it is large, and a sentence about each change that
 /// helps.
 pub(crate) fn add_gap(
-    verdict: &mut Verdict,
+    verdict: &mut VerdictAnswer,
     run: &Run,
     conditions: &Conditions,
     on_progress: OnProgress,

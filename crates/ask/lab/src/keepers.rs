@@ -7,7 +7,7 @@ use blockyard_answers::{Keeper, ProgramLine, PutLine};
 use blockyard_record::{Bytes, counted, shortened_path};
 use serde::Deserialize;
 
-use crate::{IterationSource, Leaks, Run};
+use crate::{IterationSource, Leaks, Run, growth_text};
 
 /// The fewest iterations from which growth can be recognized, as `blockyard leaks` has it.
 const MIN_ITERATIONS: usize = 4;
@@ -100,21 +100,7 @@ pub fn shown_keepers(keepers: &[Keeper], peak: Bytes) -> impl Iterator<Item = &K
 /// ``each of 58 iterations kept 1 tensor (10 KiB)``.
 #[must_use]
 pub fn keeper_growth_text(keeper: &Keeper) -> String {
-    let each = |all: u64| {
-        all.checked_div(keeper.iterations)
-            .filter(|each| *each > 0 && each.saturating_mul(keeper.iterations) == all)
-    };
-    let iterations = counted(keeper.iterations, "iteration");
-    match (each(keeper.growth_tensors), each(keeper.growth.get())) {
-        (Some(tensors), Some(bytes)) => {
-            format!("each of {iterations} kept {} ({})", counted(tensors, "tensor"), Bytes::new(bytes))
-        }
-        _ => format!(
-            "{iterations} kept {}, {} together",
-            counted(keeper.growth_tensors, "tensor"),
-            keeper.growth
-        ),
-    }
+    growth_text(keeper.iterations, "iteration", keeper.growth_tensors, keeper.growth)
 }
 
 /// ``` `history` in `main` (train.py:17 appends) keeps 60 tensors, 600 KiB, made at train.py:10```.

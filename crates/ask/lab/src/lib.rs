@@ -51,6 +51,7 @@
 mod addresses;
 mod autopsy;
 mod bound;
+mod code_fixes;
 mod compare;
 mod conditions;
 mod diff;
@@ -75,19 +76,19 @@ mod source;
 mod state;
 mod verdict;
 mod what_if;
-mod wire;
 
 // Parts of answers that are the JSON of `blockyard-answers`.
 pub use blockyard_answers::{
-    Alignment, AllocatorRow, Diff, FailedAllocation, FindingTopic, FirstDifference, FirstOom, Forecast, Gap,
-    GapAtMoment, GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, IterationSource, Keeper,
+    Alignment, AllocatorRow, AutopsyFailure, Change, ChangeKind, CodeFix, CodeFixKind, Diff,
+    FailedAllocation, Finding, FindingTopic, FirstDifference, FirstOom, Forecast, Gap, GapAtMoment,
+    GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, HoldingLine, IterationSource, Keeper,
     LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName, PeakChange, PeakDiff, PinnedSegment,
-    PinningBlock, QuestionKind, VerdictKind,
+    PinningBlock, QuestionKind, VerdictAnswer, VerdictKind, VerdictMoment,
 };
 pub use blockyard_gpus::{context_and_libraries, non_pytorch_measured_text, pytorch_memory};
 
 pub use addresses::{AddressDependence, RunBytes, address_dependence};
-pub use autopsy::{Autopsy, Change, ChangeKind, autopsy, try_change};
+pub use autopsy::{Autopsy, autopsy, try_change};
 pub use bound::{Bound, Placement, bound};
 pub use compare::compare_allocators;
 pub use conditions::{Conditions, device_text, gpu_for_pytorch, known_gpus};
@@ -98,13 +99,13 @@ pub use gap::gap;
 pub use keepers::{FoundKeepers, IterationEnds, keeper_growth_text, keeper_text, keepers, shown_keepers};
 pub use leaks::{Leaks, leaks};
 pub use limited_run::LimitedRun;
-pub use live::{BEFORE_RECORDING, HoldingLine, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
+pub use live::{BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
 pub use outcome::{Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use run::Run;
 pub use setting_search::{SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, search};
 pub use source::{RunSource, Simulation, unpacked_text};
-pub use verdict::{Finding, Verdict, VerdictMoment, verdict};
+pub use verdict::{Verdict, growth_text, is_much_growth, verdict};
 pub use what_if::{WhatIf, what_if};
 
 /// The number of a request for people, who count from 1.

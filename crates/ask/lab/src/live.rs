@@ -8,13 +8,11 @@ use blockyard_record::{
 use blockyard_replay::Progress;
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Request;
-use serde::{Deserialize, Serialize};
 
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome_before;
-use crate::sites::{called_at, caller};
-use crate::verdict::VerdictMoment;
-use crate::{LabError, Run, request_number};
+use crate::sites::caller;
+use crate::{HoldingLine, LabError, Run, request_number};
 
 /// The memory after a request.
 #[derive(Clone, Debug)]
@@ -36,50 +34,6 @@ impl EventSink for AllocationRequests {
         if let Event::Allocated { allocation, .. } = event {
             self.of.insert(allocation, self.request);
         }
-    }
-}
-
-/// The live bytes of one line of the program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldingLine {
-    /// The line, `step train.py:26`; if no stack was recorded, the name of the tensor or the size of the
-    /// block.
-    pub line: String,
-    /// The lines of the program that called this line, by descending bytes. A line of a helper function says
-    /// little without them.
-    pub callers: Vec<String>,
-    /// The bytes of the blocks that the line holds.
-    pub bytes: Bytes,
-    /// How many blocks the line holds.
-    pub blocks: u64,
-    /// The first request of the line whose block is live, counted from 1; 0 if all blocks are from before the
-    /// recording.
-    pub first_request: u64,
-    /// The last request of the line whose block is live, counted from 1.
-    pub last_request: u64,
-    /// The moments at which the first and the last of the blocks were allocated. A
-    /// [`verdict`](crate::verdict()) has them; in other answers they are empty.
-    pub moments: Vec<VerdictMoment>,
-}
-
-impl HoldingLine {
-    /// A line that holds nothing yet.
-    pub(crate) fn new(line: String) -> Self {
-        Self {
-            line,
-            callers: Vec::new(),
-            bytes: Bytes::ZERO,
-            blocks: 0,
-            first_request: 0,
-            last_request: 0,
-            moments: Vec::new(),
-        }
-    }
-
-    /// The line with its callers: `buf train.py:12, called at keep train.py:33`.
-    #[must_use]
-    pub fn text(&self) -> String {
-        format!("{}{}", self.line, called_at(&self.callers, ""))
     }
 }
 

@@ -33,40 +33,81 @@ pub struct Run {
     pub capacity: Bytes,
     /// Whether `capacity` is an assumption, because nothing in the file shows the memory of the device.
     pub(crate) is_capacity_assumed: bool,
-    /// The most bytes that the recorded run had reserved; `None` if its snapshot does not show them.
-    pub(crate) recorded_reserved: Option<Bytes>,
-    /// The bytes that blocks hold at the end of a snapshot.
-    pub(crate) held_at_end: Bytes,
     /// The device in words, as a part of a sentence; `None` if only its memory is known.
     pub(crate) device_words: Option<String>,
-    workload: Workload,
-    plan: PreparedWorkload,
-    /// How many of the first requests stand for memory from before the recording.
-    from_before: usize,
-    resets: Vec<usize>,
-    continues_after_oom: bool,
-    recorded_oom: Option<usize>,
-    /// The requests that the recorded run was refused, ascending.
-    refused: Vec<usize>,
-    /// The objects of the program that kept blocks, and the index of the run's device; `None` where the file
-    /// has none.
-    found_keepers: Option<(Arc<FoundKeepers>, usize)>,
-    /// Whether the recording has no request after the failed one.
-    ends_at_failure: bool,
     /// The limit that the file implies, found by a replay.
     implied_limit: Option<Limit>,
-    notes: Vec<String>,
-    /// The one of the notes that names an assumed capacity.
-    capacity_note: Option<String>,
+    /// The addresses of the segments of a recorded run, for the devices of its replays.
+    addresses: Arc<Addresses>,
+    requests: RunRequests,
+    /// What the recorded run did, where the file shows it.
+    pub(crate) recorded: RecordedFacts,
+    notes: RunNotes,
+    /// The memory of the device, if the run has no request.
+    state: Option<Arc<DeviceState>>,
+}
+
+/// The requests of a run and their stacks.
+#[derive(Clone, Debug)]
+struct RunRequests {
+    workload: Workload,
+    plan: PreparedWorkload,
+    /// The indices of the requests that reset statistics.
+    resets: Vec<usize>,
+    /// How many of the first requests stand for memory from before the recording.
+    from_before: usize,
     /// The stack of each request; empty where none were recorded.
     stack_of: Vec<StackId>,
     stacks: Arc<Stacks>,
     /// The indices of requests for parameters and states of an optimizer, ascending; empty unless the program
     /// names them.
     unfreeable: Arc<[usize]>,
-    addresses: Arc<Addresses>,
-    /// The memory of the device, if the run has no request.
-    state: Option<Arc<DeviceState>>,
+}
+
+impl RunRequests {
+    fn new(workload: Workload) -> Self {
+        let is_reset = |request: &Request| matches!(request, Request::ResetPeak | Request::ResetAccumulated);
+        let requests = workload.requests().iter().enumerate();
+        let resets = requests.filter(|(_, request)| is_reset(request)).map(|(index, _)| index).collect();
+        Self {
+            plan: PreparedWorkload::new(&workload),
+            workload,
+            resets,
+            from_before: 0,
+            stack_of: Vec::new(),
+            stacks: Arc::default(),
+            unfreeable: Arc::default(),
+        }
+    }
+}
+
+/// What a run did when it was recorded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecordedFacts {
+    /// The most bytes that the run had reserved; `None` if its snapshot does not show them.
+    pub(crate) reserved: Option<Bytes>,
+    /// The bytes that blocks hold at the end of a snapshot.
+    pub(crate) held_at_end: Bytes,
+    /// The index of the request that failed first.
+    oom: Option<usize>,
+    /// The requests that the run was refused, ascending.
+    refused: Vec<usize>,
+    /// The objects of the program that kept blocks, and the index of the run's device; `None` where the file
+    /// has none.
+    keepers: Option<(Arc<FoundKeepers>, usize)>,
+    continues_after_oom: bool,
+    /// Whether the recording has no request after the failed one.
+    ends_at_failure: bool,
+}
+
+/// Sentences about facts that are not known about a run.
+#[derive(Clone, Debug, Default)]
+struct RunNotes {
+    all: Vec<String>,
+    /// The one of them that names an assumed capacity.
+    assumed_capacity: Option<String>,
+    /// The one of them about the sizes of failed requests.
+    failed_sizes: Option<String>,
 }
 
 /// The frames of a stack, innermost first: `forward (net.py:12)`.
@@ -103,7 +144,7 @@ impl Run {
         let fraction = without_inferred_fraction(&replayable.run, &mut inferred);
         let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
         let failed = failed_requests(&replayable.run, &inferred);
-        let InferredRun { workload, start, notes, segments, ranges, .. } = inferred;
+        let InferredRun { workload, start, notes, failed_size_note, segments, ranges, .. } = inferred;
         let (workload, from_before) = with_memory_from_before(&workload, &start);
         let failed: Vec<usize> = failed.into_iter().map(|request| request + from_before).collect();
         let continues = failed.first().is_some_and(|first| {
@@ -114,19 +155,23 @@ impl Run {
             Self::new(&recorded.meta.name, workload, &recorded.meta.conf, recorded.meta.total_memory);
         run.release = recorded.meta.release();
         run.addresses = Arc::new(Addresses { segments, ranges });
-        run.continues_after_oom = continues;
-        run.recorded_oom = failed.first().copied();
-        run.ends_at_failure = run.recorded_oom.is_some() && !continues;
+        let oom = failed.first().copied();
+        run.recorded = RecordedFacts {
+            oom,
+            refused: failed,
+            keepers: Some(&recorded.keepers)
+                .filter(|keepers| !keepers.is_empty())
+                .map(|keepers| (Arc::new(FoundKeepers::read(keepers)), 0)),
+            continues_after_oom: continues,
+            ends_at_failure: oom.is_some() && !continues,
+            ..RecordedFacts::default()
+        };
         run.implied_limit = implied_limit(recorded_limit, fraction);
-        run.refused = failed;
-        if !recorded.keepers.is_empty() {
-            run.found_keepers = Some((Arc::new(FoundKeepers::read(&recorded.keepers)), 0));
-        }
-        run.from_before = from_before;
-        run.notes = notes;
-        run.notes.append(&mut unrounded);
+        run.requests.from_before = from_before;
+        run.notes = RunNotes { all: notes, failed_sizes: failed_size_note, ..RunNotes::default() };
+        run.notes.all.append(&mut unrounded);
         if from_before > 0 {
-            run.notes.push(format!(
+            run.notes.all.push(format!(
                 "the recording begins late: the {} that were live then are requested first, by ascending \
                  address; earlier requests are not known",
                 counted(run.start_allocations(), "block")
@@ -139,7 +184,8 @@ impl Run {
     /// The run of a workload on its own device. The run continues after a request that runs out of memory.
     #[must_use]
     pub fn from_workload(name: &str, workload: Workload, conf: &str, capacity: Bytes) -> Self {
-        Self { continues_after_oom: true, ..Self::new(name, workload, conf, capacity) }
+        let recorded = RecordedFacts { continues_after_oom: true, ..RecordedFacts::default() };
+        Self { recorded, ..Self::new(name, workload, conf, capacity) }
     }
 
     /// The run of a device whose snapshot has no request: its [`verdict`](crate::verdict()) is about this memory,
@@ -158,14 +204,14 @@ impl Run {
     /// The bytes that blocks hold at the end of the run, as its snapshot has them; 0 for other runs.
     #[must_use]
     pub fn held_at_end(&self) -> Bytes {
-        self.held_at_end
+        self.recorded.held_at_end
     }
 
     /// The order of the devices of one snapshot, the greatest first: a device that ran out of memory, then one that
     /// holds more bytes at its end, then one with more requests.
     #[must_use]
     pub fn device_order(&self) -> (bool, Bytes, usize) {
-        (self.recorded_oom.is_some(), self.held_at_end, self.requests().len())
+        (self.recorded.oom.is_some(), self.recorded.held_at_end, self.requests().len())
     }
 
     /// Whether the run has requests. A device whose snapshot has none has a verdict alone.
@@ -184,34 +230,18 @@ impl Run {
     }
 
     fn new(name: &str, workload: Workload, conf: &str, capacity: Bytes) -> Self {
-        let is_reset = |request: &Request| matches!(request, Request::ResetPeak | Request::ResetAccumulated);
-        let requests = workload.requests().iter().enumerate();
-        let resets = requests.filter(|(_, request)| is_reset(request)).map(|(index, _)| index).collect();
         Self {
             name: name.to_owned(),
             conf: conf.to_owned(),
             release: Release::default(),
             capacity,
             is_capacity_assumed: false,
-            recorded_reserved: None,
-            held_at_end: Bytes::ZERO,
             device_words: None,
-            plan: PreparedWorkload::new(&workload),
-            workload,
-            from_before: 0,
-            resets,
-            continues_after_oom: false,
-            recorded_oom: None,
-            ends_at_failure: false,
-            refused: Vec::new(),
-            found_keepers: None,
             implied_limit: None,
-            notes: Vec::new(),
-            capacity_note: None,
-            stack_of: Vec::new(),
-            stacks: Arc::default(),
-            unfreeable: Arc::default(),
             addresses: Arc::default(),
+            requests: RunRequests::new(workload),
+            recorded: RecordedFacts::default(),
+            notes: RunNotes::default(),
             state: None,
         }
     }
@@ -219,30 +249,30 @@ impl Run {
     /// The requests of the run, in order.
     #[must_use]
     pub fn requests(&self) -> &[Request] {
-        self.workload.requests()
+        self.requests.workload.requests()
     }
 
     /// The requests of the run with names and labels.
     #[must_use]
     pub fn workload(&self) -> &Workload {
-        &self.workload
+        &self.requests.workload
     }
 
     /// How many of the recorded requests before this one were allocations that did not fail.
     pub(crate) fn served_before(&self, request: usize) -> usize {
-        let requests = self.requests().iter().enumerate().take(request).skip(self.from_before);
+        let requests = self.requests().iter().enumerate().take(request).skip(self.requests.from_before);
         let asked = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. })).count();
-        asked.saturating_sub(self.refused.partition_point(|refused| *refused < request))
+        asked.saturating_sub(self.recorded.refused.partition_point(|refused| *refused < request))
     }
 
     /// The objects of the program that kept blocks, and the index of the run's device.
     pub(crate) fn found_keepers(&self) -> Option<(&FoundKeepers, usize)> {
-        self.found_keepers.as_ref().map(|(keepers, device)| (&**keepers, *device))
+        self.recorded.keepers.as_ref().map(|(keepers, device)| (&**keepers, *device))
     }
 
     /// Says which device of the program the run is of.
     pub(crate) fn set_device(&mut self, index: u32) {
-        if let Some((_, device)) = &mut self.found_keepers {
+        if let Some((_, device)) = &mut self.recorded.keepers {
             *device = index as usize;
         }
     }
@@ -256,7 +286,7 @@ impl Run {
     /// The index of the request that failed first when the run was recorded.
     #[must_use]
     pub fn recorded_oom(&self) -> Option<usize> {
-        self.recorded_oom
+        self.recorded.oom
     }
 
     /// The limit that the run's file implies, under which its questions are answered; see
@@ -277,20 +307,21 @@ impl Run {
     /// is known.
     #[must_use]
     pub fn stack(&self, request: usize) -> Vec<String> {
-        if let Some(line) = self.workload.line(request) {
+        if let Some(line) = self.requests.workload.line(request) {
             return vec![format!("line {line}")];
         }
-        stack_texts(&self.stacks, self.stack_of.get(request).copied().unwrap_or(StackId::EMPTY))
+        let RunRequests { stacks, stack_of, .. } = &self.requests;
+        stack_texts(stacks, stack_of.get(request).copied().unwrap_or(StackId::EMPTY))
     }
 
     /// Whether any request has a stack.
     pub(crate) fn has_stacks(&self) -> bool {
-        self.stack_of.iter().any(|stack| *stack != StackId::EMPTY)
+        self.requests.stack_of.iter().any(|stack| *stack != StackId::EMPTY)
     }
 
     /// The number of a request's stack, where stacks were recorded.
     pub(crate) fn stack_number(&self, request: usize) -> Option<u32> {
-        self.stack_of.get(request).filter(|stack| **stack != StackId::EMPTY).map(|stack| stack.get())
+        self.requests.stack_of.get(request).filter(|stack| **stack != StackId::EMPTY).map(|stack| stack.get())
     }
 
     /// Sets the stack of each request, and adds labels.
@@ -300,101 +331,105 @@ impl Run {
         stack_of: Vec<StackId>,
         labels: Vec<(u32, String)>,
     ) {
-        self.stacks = stacks;
-        self.stack_of = stack_of;
-        let mut all = self.workload.labels().to_vec();
+        let requests = &mut self.requests;
+        requests.stacks = stacks;
+        requests.stack_of = stack_of;
+        let mut all = requests.workload.labels().to_vec();
         all.extend(labels);
-        self.workload.set_labels(all);
+        requests.workload.set_labels(all);
     }
 
     /// Whether a request is known to be for a parameter or a state of an optimizer, which a training cannot
     /// free.
     pub(crate) fn is_unfreeable(&self, request: usize) -> bool {
-        self.unfreeable.binary_search(&request).is_ok()
+        self.requests.unfreeable.binary_search(&request).is_ok()
     }
 
     /// Says which requests are for parameters and states of an optimizer: their indices, ascending.
     pub(crate) fn set_unfreeable(&mut self, requests: Vec<usize>) {
-        self.unfreeable = requests.into();
+        self.requests.unfreeable = requests.into();
     }
 
     /// Replaces the requests by as many others.
     pub(crate) fn set_requests(&mut self, requests: Vec<Request>) {
-        let labels = self.workload.labels().to_vec();
-        self.workload = self.workload.with_requests(requests);
-        self.workload.set_labels(labels);
-        self.plan = PreparedWorkload::new(&self.workload);
+        let RunRequests { workload, plan, .. } = &mut self.requests;
+        let labels = workload.labels().to_vec();
+        *workload = workload.with_requests(requests);
+        workload.set_labels(labels);
+        *plan = PreparedWorkload::new(workload);
     }
 
     /// Says that the capacity of the run is an assumption.
-    pub(crate) fn assume_capacity(&mut self) {
+    pub(crate) fn assume_capacity(&mut self, file: &str) {
         self.is_capacity_assumed = true;
         let note = format!(
-            "a snapshot does not say how much memory the device has: {} are assumed where nothing limits the run",
+            "{file} does not say how much memory the device has: {} are assumed where nothing limits the run",
             self.capacity
         );
-        self.capacity_note = Some(note.clone());
-        self.notes.push(note);
+        self.notes.assumed_capacity = Some(note.clone());
+        self.notes.all.push(note);
     }
 
     pub(crate) fn add_note(&mut self, note: String) {
-        self.notes.push(note);
+        self.notes.all.push(note);
     }
 
-    /// Drops the notes that end with these words.
-    pub(crate) fn drop_notes(&mut self, end: &str) {
-        self.notes.retain(|note| !note.ends_with(end));
+    /// Drops the note that the sizes of failed requests are not known exactly.
+    pub(crate) fn drop_note_on_failed_sizes(&mut self) {
+        let dropped = self.notes.failed_sizes.take();
+        self.notes.all.retain(|note| Some(note) != dropped.as_ref());
     }
 
     pub(crate) fn add_notes(&mut self, notes: &[String]) {
-        self.notes.extend_from_slice(notes);
+        self.notes.all.extend_from_slice(notes);
     }
 
     /// How many of the first requests stand for memory from before the recording.
     #[must_use]
     pub fn requests_from_before(&self) -> usize {
-        self.from_before
+        self.requests.from_before
     }
 
     /// The same run with other requests, without names and stacks.
     pub(crate) fn with_requests(&self, requests: Vec<Request>) -> Self {
-        let mut run = Self::new(&self.name, self.workload.with_requests(requests), &self.conf, self.capacity);
+        let mut run =
+            Self::new(&self.name, self.requests.workload.with_requests(requests), &self.conf, self.capacity);
         run.release = self.release;
         run.addresses = Arc::clone(&self.addresses);
         run.is_capacity_assumed = self.is_capacity_assumed;
         run.implied_limit = self.implied_limit;
-        run.continues_after_oom = self.continues_after_oom;
-        run.ends_at_failure = self.ends_at_failure;
+        run.recorded.continues_after_oom = self.recorded.continues_after_oom;
+        run.recorded.ends_at_failure = self.recorded.ends_at_failure;
         run
     }
 
     /// The same run with requests that go on where its own end. It ends at the first request that fails.
     pub(crate) fn continued(&self, requests: Vec<Request>) -> Self {
-        Self { continues_after_oom: false, ends_at_failure: false, ..self.with_requests(requests) }
+        Self { recorded: RecordedFacts::default(), ..self.with_requests(requests) }
     }
 
     /// Whether the program continues after a request that fails. Otherwise the run ends at the failure.
     #[must_use]
     pub fn continues_after_oom(&self) -> bool {
-        self.continues_after_oom
+        self.recorded.continues_after_oom
     }
 
     /// Whether the recording ends at a failed request. The later requests of the program are not in such a
     /// recording, so that no replay can say that the whole program fits.
     #[must_use]
     pub fn ends_at_failure(&self) -> bool {
-        self.ends_at_failure
+        self.recorded.ends_at_failure
     }
 
     /// Sentences about facts that are not known about the run.
     #[must_use]
     pub fn notes(&self) -> &[String] {
-        &self.notes
+        &self.notes.all
     }
 
     /// The notes under a capacity that is given, which makes the note about an assumed one wrong.
     pub fn notes_with_capacity(&self) -> impl Iterator<Item = &String> {
-        self.notes.iter().filter(|note| self.capacity_note.as_ref() != Some(note))
+        self.notes.all.iter().filter(|note| self.notes.assumed_capacity.as_ref() != Some(note))
     }
 
     /// The same requests as a run whose own settings, device and limit are these.
@@ -416,7 +451,7 @@ impl Run {
     ///
     /// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings.
     pub fn until_oom(&self, on_done: OnDone) -> Result<Cow<'_, Self>, LabError> {
-        if self.continues_after_oom {
+        if self.recorded.continues_after_oom {
             return Ok(Cow::Borrowed(self));
         }
         let mut done = 0;
@@ -445,13 +480,15 @@ impl Run {
             return Cow::Borrowed(self);
         }
         let mut run = self.clone();
-        run.workload = self.workload.with_requests(self.requests().iter().take(done).copied().collect());
-        let labels = self.workload.labels().iter().filter(|(at, _)| (*at as usize) < done);
-        run.workload.set_labels(labels.cloned().collect());
-        run.plan = PreparedWorkload::new(&run.workload);
-        run.resets.retain(|reset| *reset < done);
-        run.stack_of.truncate(done);
-        run.notes.push(format!("the run ends with out of memory after request {done}"));
+        let all = &self.requests.workload;
+        let RunRequests { workload, plan, resets, stack_of, .. } = &mut run.requests;
+        *workload = all.with_requests(all.requests().iter().take(done).copied().collect());
+        let labels = all.labels().iter().filter(|(at, _)| (*at as usize) < done);
+        workload.set_labels(labels.cloned().collect());
+        *plan = PreparedWorkload::new(workload);
+        resets.retain(|reset| *reset < done);
+        stack_of.truncate(done);
+        run.notes.all.push(format!("the run ends with out of memory after request {done}"));
         Cow::Owned(run)
     }
 
@@ -463,12 +500,12 @@ impl Run {
     }
 
     pub(crate) fn plan(&self) -> &PreparedWorkload {
-        &self.plan
+        &self.requests.plan
     }
 
     /// The requests that reset statistics, as indices.
     pub(crate) fn resets(&self) -> &[usize] {
-        &self.resets
+        &self.requests.resets
     }
 
     /// How many requests of the run ask for memory.
@@ -478,7 +515,7 @@ impl Run {
     }
 
     fn start_allocations(&self) -> usize {
-        let before = self.requests().iter().take(self.from_before);
+        let before = self.requests().iter().take(self.requests.from_before);
         before.filter(|request| matches!(request, Request::Allocate { .. })).count()
     }
 }

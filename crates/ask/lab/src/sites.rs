@@ -70,16 +70,3 @@ impl Sites {
 pub(crate) fn caller(stack: &[String]) -> Option<String> {
     own_caller(stack).map(frame_text).filter(|caller| !caller.starts_with("<module>"))
 }
-
-/// The callers of a line in words, the most important first: `, called at f train.py:33`. A line of a helper
-/// function says little without its callers.
-pub(crate) fn called_at(callers: &[String], quote: &str) -> String {
-    match callers {
-        [] => String::new(),
-        [one] => format!(", called at {quote}{one}{quote}"),
-        [one, other] => format!(", called at {quote}{one}{quote} and {quote}{other}{quote}"),
-        [one, others @ ..] => {
-            format!(", called at {quote}{one}{quote} and {} other lines", others.len())
-        }
-    }
-}

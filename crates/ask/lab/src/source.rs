@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use blockyard_gpus::non_pytorch_measured_text;
-use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, FileKind, SnapshotError, file_kind};
+use blockyard_pytorch::{PastedText, RecordedRun, timeline_workload};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress, RunError};
 use blockyard_rules::Release;
@@ -128,20 +128,42 @@ impl Run {
                 let mut tell = |done: u64| {
                     on_progress(Progress::new("reading", usize::try_from(done).unwrap_or(whole), whole))
                 };
-                let file = snapshot::read(bytes, &mut tell)?;
-                Self::from_snapshot(name, &file, on_progress)
+                match snapshot::read(bytes, &mut tell) {
+                    Ok(file) => Self::from_snapshot(name, &file, on_progress),
+                    Err(SnapshotError::Cancelled) => Err(LabError::Cancelled),
+                    // The events of a profiler's memory timeline are a list, too.
+                    Err(error) => {
+                        let text = unpacked_text(bytes).ok().and_then(|text| timeline_workload(&text));
+                        let mut run = Self::from_text(name, &text.ok_or(error)?)?;
+                        run.assume_capacity("a memory timeline");
+                        run.add_note(
+                            "a memory timeline has no stacks and no streams, and of several tensors of one size \
+                             and kind the last one is freed first: sums are the run's, and addresses are not"
+                                .to_owned(),
+                        );
+                        Ok(vec![run])
+                    }
+                }
             }
             FileKind::Recording => {
                 let recorded = RecordedRun::read(bytes).map_err(RunError::Read)?;
                 Ok(vec![Self::from_recorded(&recorded, on_progress)?])
             }
             FileKind::Other => {
-                let workload = Workload::parse(&unpacked_text(bytes)?)?;
-                let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
-                let conf = workload.conf().unwrap_or_default().to_owned();
-                Ok(vec![Self::from_workload(name, workload, &conf, capacity)])
+                let text = unpacked_text(bytes)?;
+                Self::from_text(name, &text).map(|run| vec![run]).map_err(|error| {
+                    PastedText::read(&text).map_or(error, |pasted| LabError::Pasted(pasted.lines()))
+                })
             }
         }
+    }
+
+    /// The run of a workload's text.
+    fn from_text(name: &str, text: &str) -> Result<Self, LabError> {
+        let workload = Workload::parse(text)?;
+        let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
+        let conf = workload.conf().unwrap_or_default().to_owned();
+        Ok(Self::from_workload(name, workload, &conf, capacity))
     }
 }
 

@@ -10,8 +10,7 @@ use blockyard_rules::{AllocatorConfig, known_config};
 use crate::gap::{findings as gap_findings, of_device};
 use crate::live::{BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
 use crate::run::stack_texts;
-use crate::verdict::Finding;
-use crate::{FindingTopic, Gap, GapAtMoment, HoldingLine, Verdict, VerdictKind};
+use crate::{Finding, FindingTopic, Gap, GapAtMoment, HoldingLine, VerdictAnswer, VerdictKind};
 
 /// The memory of a device when its snapshot was taken.
 ///
@@ -137,7 +136,7 @@ impl DeviceState {
     }
 
     /// What the snapshot says without a trace.
-    pub(crate) fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self, conf: &str) -> VerdictAnswer {
         let headline = if self.reserved.is_zero() {
             "the snapshot is empty: nothing was reserved when it was taken, and no request was recorded"
                 .to_owned()
@@ -198,16 +197,18 @@ impl DeviceState {
         let gap = Gap { at_peak: self.gap.clone(), at_failure: None, own: None, remedies: Vec::new() };
         findings.extend(gap_findings(&gap));
         findings.sort_by_key(|finding| finding.about);
-        Verdict {
+        VerdictAnswer {
+            conf: conf.to_owned(),
             kind: VerdictKind::StateOnly,
             headline,
+            cause: None,
             findings,
-            setting: None,
-            autopsy: None,
             held: self.held.clone(),
             moment: 0,
+            setting: None,
             forecast: None,
             gap: Some(gap).filter(|gap| !gap.at_peak.reserved.is_zero()),
+            code_fixes: Vec::new(),
         }
     }
 }

@@ -5,28 +5,29 @@ mod growth;
 mod memory;
 mod moments;
 mod settings;
-
-pub use moments::VerdictMoment;
+mod summary;
 
 use blockyard_record::{Bytes, OomCause, counted, frame_text, grouped, own_caller, own_line};
 use blockyard_replay::{OnProgress, Progress};
-use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
+
+pub use self::growth::{growth_text, is_much_growth};
 
 use self::fit::verdict_of_fit;
 use self::growth::{
-    BOUND_WHAT_GROWS, FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, LineGrowth, by_line, growth_findings,
-    is_much_growth, keeper_findings, kept_by_layers, leak_headline, repeated_growth,
+    BOUND_WHAT_GROWS, FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, LineGrowth, by_line, grow_much,
+    growth_findings, keeper_findings, kept_by_layers, leak_headline, repeated_growth,
 };
 use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{fitting_setting, setting_findings};
 use crate::autopsy::{GrowthToFailure, failure_and_growth, passes_changed};
+use crate::code_fixes::add_code_fixes;
 use crate::gap::add_gap;
 use crate::lifetimes::lifetimes;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, FindingTopic, Forecast, Gap, HoldingLine, IterationSource,
-    LabError, Leaks, LimitedRun, MomentName, Run, VerdictKind, keepers,
+    Autopsy, Change, ChangeKind, CodeFixKind, Conditions, Finding, FindingTopic, IterationSource, LabError,
+    Leaks, LimitedRun, MomentName, Run, VerdictAnswer, VerdictKind, keepers,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -35,50 +36,10 @@ use crate::{
 /// contradict them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The verdict in one word.
-    pub kind: VerdictKind,
-    /// The verdict in one sentence, without a full stop.
-    pub headline: String,
-    /// The sentences, in the order in which a reader asks. Lines of the program are between backticks.
-    pub findings: Vec<Finding>,
-    /// The value of `PYTORCH_CUDA_ALLOC_CONF` under which the run fits, or reserves less; `None` if no
-    /// setting helps.
-    pub setting: Option<String>,
+    /// The verdict and its sentences.
+    pub answer: VerdictAnswer,
     /// Why the run went out of memory, and all changes that were replayed; `None` if the run fits.
     pub autopsy: Option<Box<Autopsy>>,
-    /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits, by
-    /// descending bytes.
-    pub held: Vec<HoldingLine>,
-    /// The number of requests before the moment of `held`.
-    pub moment: u64,
-    /// What becomes of a run that grows and has not failed, if its iterations go on; `None` for other runs and
-    /// where the iterations are not equal.
-    #[serde(with = "crate::wire")]
-    pub forecast: Option<Forecast>,
-    /// The bytes that are reserved and that no live tensor asked for; `None` if no request is replayed.
-    pub gap: Option<Gap>,
-}
-
-/// A sentence of a verdict.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    /// The question that the sentence answers.
-    pub about: FindingTopic,
-    /// The sentence, without a full stop.
-    pub text: String,
-    /// The request that the sentence is about, counted from 1.
-    pub request: Option<u64>,
-    /// The line of the program that the sentence is about, as in [`Verdict::held`]; only in sentences about
-    /// growth.
-    pub line: Option<String>,
-    /// The moments that the sentence is about, in their order.
-    pub moments: Vec<VerdictMoment>,
-    /// The settings that the sentence is about, as texts of `PYTORCH_CUDA_ALLOC_CONF`: each can be a row of
-    /// [`what_if`](crate::what_if()).
-    pub settings: Vec<String>,
-    /// The release of PyTorch that the sentence is about; a row of [`what_if`](crate::what_if()) can have its
-    /// rules.
-    pub release: Option<Release>,
 }
 
 /// The verdict about a run under the limit that its file implies or that `conditions` give.
@@ -89,13 +50,20 @@ pub struct Finding {
 /// cannot replay the run; a run that only the last replay refuses is a verdict that says so.
 pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
     if let Some(state) = run.state() {
-        return Ok(state.verdict());
+        return Ok(Verdict { answer: state.verdict(&conditions.conf), autopsy: None });
     }
     let mut verdict = match failure_and_growth(run, conditions, on_progress)? {
         Some(found) => verdict_of_failure(run, conditions, found, on_progress)?,
-        None => verdict_of_fit(run, conditions, on_progress)?,
+        None => Verdict { answer: verdict_of_fit(run, conditions, on_progress)?, autopsy: None },
     };
-    add_gap(&mut verdict, run, conditions, on_progress)?;
+    add_gap(&mut verdict.answer, run, conditions, on_progress)?;
+    add_code_fixes(&mut verdict, run, conditions, on_progress)?;
+    let is_estimated = verdict.answer.code_fixes.iter().any(|fix| fix.kind == CodeFixKind::SmallerBatch);
+    if verdict.autopsy.is_some() && !is_estimated {
+        let findings = &mut verdict.answer.findings;
+        findings.push(Finding::about(FindingTopic::Shortfall, SMALLER_BATCH, None));
+        findings.sort_by_key(|finding| finding.about);
+    }
     Ok(verdict)
 }
 
@@ -114,8 +82,8 @@ fn verdict_of_failure(
     let freed = without_earlier_iterations(limited.run(), conditions, &found, &grows, on_progress)?;
     // Where the iterations before the failure are equal but for what grows, and lead to this failure, growth is
     // its cause, whatever the memory looks like when the request fails.
-    let is_growth = is_explained && is_much_growth(&lines, found.memory.allocated);
-    let is_leak = is_growth || freed.as_ref().is_some_and(|change| change.is_proved);
+    let is_growth = is_explained && grow_much(&lines, found.failure.memory.allocated);
+    let is_leak = is_growth || freed.as_ref().is_some_and(|change| change.proved);
     let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
     let headline = if let Some(line) = lines.first().filter(|_| is_leak) {
         leak_headline(line)
@@ -128,18 +96,25 @@ fn verdict_of_failure(
         };
         format!("{}{}", failure_headline(&found), growing.unwrap_or_default())
     };
-    let mut findings =
-        vec![Finding::about(FindingTopic::Happened, &found.sentence, Some(found.failed.request))];
-    findings.push(Finding::about(FindingTopic::Happened, what_was_asked(&found), Some(found.failed.request)));
-    findings.extend(keeper_findings(&keepers(run, &grows), found.memory.allocated));
+    let mut findings = vec![Finding::about(
+        FindingTopic::Happened,
+        &found.failure.sentence,
+        Some(found.failure.request.request),
+    )];
+    findings.push(Finding::about(
+        FindingTopic::Happened,
+        what_was_asked(&found),
+        Some(found.failure.request.request),
+    ));
+    findings.extend(keeper_findings(&keepers(run, &grows), found.failure.memory.allocated));
     findings.extend(growth_findings(&moments, &lines, &grows, &found.held));
     findings.extend(same_request(run, &found));
     findings.extend(pair_finding(run, conditions)?);
     // How the limit is known is among the notes.
     findings.extend(found.notes.iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
     if let Some(change) = &freed {
-        let about = if change.is_proved { FindingTopic::Helps } else { FindingTopic::DoesNotHelp };
-        findings.push(Finding::about(about, &change.sentence, Some(found.failed.request)));
+        let about = if change.proved { FindingTopic::Helps } else { FindingTopic::DoesNotHelp };
+        findings.push(Finding::about(about, &change.sentence, Some(found.failure.request.request)));
     }
     if is_leak {
         findings.push(Finding::about(FindingTopic::Helps, growth_advice(&lines), None));
@@ -150,7 +125,7 @@ fn verdict_of_failure(
     findings.extend(setting_findings(&found, setting.as_deref()));
     let is_about_less =
         |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
-    let less = found.changes.iter().chain(&found.unhelpful_changes).filter(is_about_less);
+    let less = found.failure.changes.iter().chain(&found.failure.in_vain).filter(is_about_less);
     findings.extend(less.map(|change| {
         let until = if is_leak && change.forecast.is_none() {
             ", until what the iterations keep fills that too"
@@ -162,12 +137,11 @@ fn verdict_of_failure(
     if found.limit.is_inferred() && found.limit.is_fraction() {
         findings.push(Finding::about(FindingTopic::Helps, LIMIT_OF_THE_PROCESS, None));
     }
-    findings.push(Finding::about(FindingTopic::Shortfall, SMALLER_BATCH, None));
     findings.extend(run.device_words.iter().map(|device| Finding::about(FindingTopic::Gpus, device, None)));
     findings.extend(gpu_for_the_request(&found));
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
     findings.sort_by_key(|finding| finding.about);
-    let (mut held, moment) = (found.held.clone(), found.failed.request);
+    let (mut held, moment) = (found.held.clone(), found.failure.request.request);
     for line in &mut held {
         line.moments = moments.of_line(line);
     }
@@ -176,8 +150,20 @@ fn verdict_of_failure(
             finding.moments = moments.at(MomentName::Failure, moment).into_iter().collect();
         }
     }
-    let autopsy = Some(Box::new(found));
-    Ok(Verdict { kind, headline, findings, setting, autopsy, held, moment, forecast: None, gap: None })
+    let answer = VerdictAnswer {
+        conf: conditions.conf.clone(),
+        kind,
+        headline,
+        cause: Some(found.cause),
+        findings,
+        held,
+        moment,
+        setting,
+        forecast: None,
+        gap: None,
+        code_fixes: Vec::new(),
+    };
+    Ok(Verdict { answer, autopsy: Some(Box::new(found)) })
 }
 
 /// The warning about two settings that do not belong together.
@@ -202,26 +188,8 @@ const LIMIT_OF_THE_PROCESS: &str = "a limit of the process refused the request, 
 /// A file has one batch size. Only a run of the program shows the memory of another batch size.
 const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, in the page under Python or with `blockyard dry-run`";
 
-impl Finding {
-    pub(crate) fn about(about: FindingTopic, text: impl Into<String>, request: Option<u64>) -> Self {
-        Self {
-            about,
-            text: text.into(),
-            request,
-            line: None,
-            moments: Vec::new(),
-            settings: Vec::new(),
-            release: None,
-        }
-    }
-
-    fn with_settings(self, settings: &[&str]) -> Self {
-        Self { settings: settings.iter().map(|conf| (*conf).to_owned()).collect(), ..self }
-    }
-}
-
 fn failure_headline(found: &Autopsy) -> String {
-    let request = &found.failed;
+    let request = &found.failure.request;
     let place = own_line(&request.stack).map_or_else(
         || {
             request.name.as_ref().map_or_else(
@@ -235,7 +203,7 @@ fn failure_headline(found: &Autopsy) -> String {
             format!("at `{}`{caller}", frame_text(line))
         },
     );
-    let memory = &found.memory;
+    let memory = &found.failure.memory;
     let why = match found.cause {
         OomCause::RequestAboveLimit
             if found.limit.low < request.segment_size && request.segment_size <= found.limit.high =>
@@ -279,7 +247,7 @@ fn failure_headline(found: &Autopsy) -> String {
 }
 
 fn what_was_asked(found: &Autopsy) -> String {
-    let (request, memory) = (&found.failed, &found.memory);
+    let (request, memory) = (&found.failure.request, &found.failure.memory);
     let place =
         own_line(&request.stack).map_or_else(String::new, |line| format!(" by `{}`", frame_text(line)));
     // The parts add up to the reserved bytes. The parts that matter for every failure are listed even if they
@@ -309,7 +277,7 @@ fn what_was_asked(found: &Autopsy) -> String {
 fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
     let recorded = run.recorded_oom()? as u64;
     let recorded = recorded.saturating_add(1);
-    let text = if recorded == found.failed.request {
+    let text = if recorded == found.failure.request.request {
         "the replay fails at the request at which the run failed".to_owned()
     } else {
         format!(
@@ -333,7 +301,7 @@ fn without_earlier_iterations(
     if grows.answer.growing.is_empty() || !grows.has_known_iterations {
         return Ok(None);
     }
-    let failing = usize::try_from(found.failed.request.saturating_sub(1)).unwrap_or(usize::MAX);
+    let failing = usize::try_from(found.failure.request.request.saturating_sub(1)).unwrap_or(usize::MAX);
     let sites = crate::sites::Sites::of(run);
     let is_growing = |request: usize| {
         let site = sites.name(sites.at(request));
@@ -358,5 +326,5 @@ fn without_earlier_iterations(
         counted(kept.len(), "tensor"),
         passes.sentence_end(found.limit)
     );
-    Ok(Some(Change::of(kind, passes, text)))
+    Ok(Some(passes.change(kind, text)))
 }

@@ -39,9 +39,9 @@ pub struct AutopsyFailure {
     /// The segments whose free bytes could not serve the request, with the blocks that keep them.
     pub pinned_by: Vec<PinnedSegment>,
     /// What lets the request pass, each proved by a replay; of every kind the smallest first.
-    pub changes: Vec<ChangeAnswer>,
+    pub changes: Vec<Change>,
     /// What was replayed too and does not help at every bound of the limit.
-    pub in_vain: Vec<ChangeAnswer>,
+    pub in_vain: Vec<Change>,
 }
 
 /// The request that failed.
@@ -129,16 +129,16 @@ pub struct PinningBlock {
 /// A change that was replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ChangeAnswer {
-    /// What the change is about.
-    pub kind: ChangeKindAnswer,
-    /// What is set or freed: a text for `setting`, bytes for `limit`, requests and their bytes for
-    /// `free_tensors`, else null.
-    pub value: Option<ChangeValue>,
+pub struct Change {
+    /// What the change is: `default_pool`, `one_stream`, `synchronize`, or an object with one field: `setting`
+    /// with its text, `limit` with its bytes, `free_tensors` with `requests` and `bytes`.
+    pub kind: ChangeKind,
     /// Whether the request passes at both bounds of the limit.
     pub proved: bool,
     /// Whether the request passes at one bound of the limit and not at the other.
     pub depends_on_limit: bool,
+    /// Whether the request passes at the lower bound of the limit.
+    pub passes_at_lower_bound: bool,
     /// The change and its result, in a sentence.
     pub sentence: String,
     /// The most bytes reserved up to the request, and the calls of the device up to it; null for other changes
@@ -149,40 +149,27 @@ pub struct ChangeAnswer {
     pub forecast: Option<Forecast>,
 }
 
-/// What a change is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ChangeKindAnswer {
-    /// `PYTORCH_CUDA_ALLOC_CONF`.
-    Setting,
-    /// Tensors are freed right before the request.
-    FreeTensors,
-    /// More memory may be reserved.
-    Limit,
-    /// Everything comes from the default pool.
-    DefaultPool,
-    /// Everything is on the stream of the request.
-    OneStream,
-    /// `torch.cuda.synchronize()` right before the request.
-    Synchronize,
-}
-
-/// What a change sets or frees.
+/// How a run is changed before it is replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(untagged)]
-pub enum ChangeValue {
-    /// A text of `PYTORCH_CUDA_ALLOC_CONF`.
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// `PYTORCH_CUDA_ALLOC_CONF` has this text.
     Setting(String),
-    /// The most bytes that may be reserved.
-    Limit(Bytes),
-    /// The tensors that are freed.
-    Tensors {
-        /// The requests of the tensors, counted from 1.
+    /// These tensors are freed right before the request that fails.
+    FreeTensors {
+        /// The requests that allocate the tensors, counted from 1.
         requests: Vec<u64>,
-        /// The bytes of their blocks.
+        /// The bytes of the blocks of these tensors.
         bytes: Bytes,
     },
+    /// At least this many bytes may be reserved.
+    Limit(Bytes),
+    /// All memory comes from the default pool, none from pools of programs or graphs.
+    DefaultPool,
+    /// All memory is on the stream of the request that fails.
+    OneStream,
+    /// `torch.cuda.synchronize()` right before the request that fails, so that frees which wait for other
+    /// streams are complete.
+    Synchronize,
 }

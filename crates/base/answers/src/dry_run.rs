@@ -5,9 +5,6 @@ use std::fmt;
 use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The version of a dry run's report.
-pub const DRY_RUN_VERSION: u32 = crate::VERSION;
-
 /// The report of `blockyard dry-run --json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -83,6 +83,13 @@ pub struct FitLargestOnGpu {
     /// The largest value that fits and whose next one does not; null where no value fits, or the search ended
     /// before.
     pub largest: Option<u64>,
+    /// A value whose run leaves `reserve` bytes of `limit` free, nearly the largest such value; null where no
+    /// run did.
+    #[serde(default)]
+    pub safe: Option<u64>,
+    /// The bytes that a safe value leaves free: 5 % of `limit`.
+    #[serde(default)]
+    pub reserve: u64,
     /// The run of the next value, which runs out of memory; of the lowest value where none fits; null where
     /// the highest fits.
     pub next: Option<FitProbe>,

@@ -33,6 +33,7 @@ mod allocators;
 mod autopsy;
 mod bound;
 mod certificate;
+mod code_fix;
 mod diff;
 mod dry_run;
 mod fit;
@@ -57,18 +58,18 @@ pub use blockyard_record::{Bytes, DeviceAddr, MemoryAtFailure, OomCause, PoolId,
 
 pub use allocators::{AllocatorRow, AllocatorsAnswer};
 pub use autopsy::{
-    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeKindAnswer, ChangeValue, FailedAllocation,
-    PinnedSegment, PinningBlock,
+    AutopsyAnswer, AutopsyFailure, Change, ChangeKind, FailedAllocation, PinnedSegment, PinningBlock,
 };
 pub use bound::BoundAnswer;
 pub use certificate::{
     CertificateAnswer, ComparedFacts, Difference, FactCount, VerifyAnswer, VerifyError, VerifyLine,
 };
+pub use code_fix::{CodeFix, CodeFixKind};
 pub use diff::{Alignment, Diff, DiffAnswer, LineChange, PeakChange, PeakDiff};
 pub use dry_run::{
-    BytesRange, DRY_RUN_VERSION, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote,
-    DryRunGpu, DryRunHolder, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks, DryRunRank,
-    DryRunRanks, DryRunResult, DryRunStep, Keeper, ProgramLine, PutLine,
+    BytesRange, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu,
+    DryRunHolder, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks, DryRunRank, DryRunRanks,
+    DryRunResult, DryRunStep, Keeper, ProgramLine, PutLine,
 };
 pub use fit::{FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting};
 pub use fit_layouts::{FitLayout, FitLayoutsAnswer, FitLayoutsOnGpu, FitRank};
@@ -94,6 +95,6 @@ pub use snapshot::{
     DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SnapshotAnswer, SnapshotLine, StackFrame,
 };
 pub use verdict::{
-    FindingAnswer, FindingTopic, Forecast, HoldingLineAnswer, MomentName, VerdictAnswer, VerdictKind,
-    VerdictMomentAnswer,
+    Finding, FindingTopic, Forecast, HoldingLine, MomentName, VerdictAnswer, VerdictKind, VerdictMoment,
+    called_at,
 };

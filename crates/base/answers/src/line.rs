@@ -69,91 +69,68 @@ pub enum Answer {
     Leaks(LeaksAnswer),
 }
 
-/// A question about a run. Each is a command of `blockyard`, and has an [`Answer`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum QuestionKind {
-    /// What happened.
-    #[default]
-    Verdict,
-    /// Why the run goes out of memory.
-    Autopsy,
-    /// The run under other settings.
-    WhatIf,
-    /// The run under all sensible settings.
-    Search,
-    /// What grows from iteration to iteration.
-    Leaks,
-    /// What changed from one run to another.
-    Diff,
-    /// The run through other allocators.
-    CompareAllocators,
-    /// How good any allocator could be.
-    Bound,
-}
-
-impl QuestionKind {
-    /// All questions, in the order in which a reader asks them.
-    pub const ALL: [Self; 8] = [
-        Self::Verdict,
-        Self::Autopsy,
-        Self::WhatIf,
-        Self::Search,
-        Self::Leaks,
-        Self::Diff,
-        Self::CompareAllocators,
-        Self::Bound,
-    ];
-
-    /// The name of the command, which JSON and links have too.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Verdict => "verdict",
-            Self::Autopsy => "autopsy",
-            Self::WhatIf => "what-if",
-            Self::Search => "search",
-            Self::Leaks => "leaks",
-            Self::Diff => "diff",
-            Self::CompareAllocators => "compare-allocators",
-            Self::Bound => "bound",
+/// Declares the questions: the kind of each, the name that its command, JSON and links have, and its answer.
+macro_rules! questions {
+    ($($(#[$about:meta])* $kind:ident, $name:literal, $answer:ident;)+) => {
+        /// A question about a run. Each is a command of `blockyard`, and has an [`Answer`].
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum QuestionKind {
+            $($(#[$about])* $kind,)+
         }
-    }
 
-    /// The question with this name; `None` for other names.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
+        impl QuestionKind {
+            /// All questions, in the order in which a reader asks them.
+            pub const ALL: [Self; 8] = [$(Self::$kind,)+];
 
-/// Each answer is a variant of [`Answer`], so that a caller gives the answer alone.
-macro_rules! from_answers {
-    ($($variant:ident($answer:ident)),+ $(,)?) => {
-        $(impl From<$answer> for Answer {
-            fn from(answer: $answer) -> Self {
-                Self::$variant(answer)
+            /// The name of the command, which JSON and links have too.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
             }
-        })+
+
+            /// The question with this name; `None` for other names.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|kind| kind.name() == name)
+            }
+        }
 
         impl Answer {
             /// The question that is answered.
             #[must_use]
             pub const fn kind(&self) -> QuestionKind {
                 match self {
-                    $(Self::$variant(_) => QuestionKind::$variant,)+
+                    $(Self::$kind(_) => QuestionKind::$kind,)+
                 }
             }
         }
+
+        $(impl From<$answer> for Answer {
+            fn from(answer: $answer) -> Self {
+                Self::$kind(answer)
+            }
+        })+
     };
 }
 
-from_answers! {
-    Verdict(VerdictAnswer),
-    WhatIf(WhatIfAnswer),
-    Search(SearchAnswer),
-    Autopsy(AutopsyAnswer),
-    Bound(BoundAnswer),
-    CompareAllocators(AllocatorsAnswer),
-    Diff(DiffAnswer),
-    Leaks(LeaksAnswer),
+questions! {
+    /// What happened.
+    #[default]
+    Verdict, "verdict", VerdictAnswer;
+    /// Why the run goes out of memory.
+    Autopsy, "autopsy", AutopsyAnswer;
+    /// The run under other settings.
+    WhatIf, "what-if", WhatIfAnswer;
+    /// The run under all sensible settings.
+    Search, "search", SearchAnswer;
+    /// What grows from iteration to iteration.
+    Leaks, "leaks", LeaksAnswer;
+    /// What changed from one run to another.
+    Diff, "diff", DiffAnswer;
+    /// The run through other allocators.
+    CompareAllocators, "compare-allocators", AllocatorsAnswer;
+    /// How good any allocator could be.
+    Bound, "bound", BoundAnswer;
 }

@@ -3,7 +3,7 @@
 use blockyard_record::{Bytes, OomCause};
 use serde::{Deserialize, Serialize};
 
-use crate::Gap;
+use crate::{CodeFix, Gap};
 
 /// The verdict about a run, in the order in which a reader asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,21 +18,24 @@ pub struct VerdictAnswer {
     /// The cause of the autopsy; null where the run fits.
     pub cause: Option<OomCause>,
     /// The sentences, in the order in which a reader asks.
-    pub findings: Vec<FindingAnswer>,
+    pub findings: Vec<Finding>,
     /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits,
     /// those first that held most.
-    pub held: Vec<HoldingLineAnswer>,
+    pub held: Vec<HoldingLine>,
     /// The request at the moment of `held`, counted from 1: the request that failed, or the one that reaches
     /// the peak; 0 where the run has no such request.
     pub moment: u64,
     /// Settings that help, or null.
     pub setting: Option<String>,
-    /// What becomes of a run that grows and has not failed, if its iterations go on; null for other runs, and
-    /// where the last whole iterations are not equal.
+    /// What becomes of a run that grows and has not failed, if its iterations go on: `finishes`, or an object
+    /// with the field `fails` or `passes`; null for other runs, and where the last whole iterations are not equal.
     pub forecast: Option<Forecast>,
     /// The bytes that are reserved and that no live tensor asked for; null where no request is replayed and
     /// no memory is known.
     pub gap: Option<Gap>,
+    /// The changes of the program's code that lower the peak of allocated bytes, at most one of each kind, the
+    /// one that takes most first. All are estimates. Empty where no stacks of a training were recorded.
+    pub code_fixes: Vec<CodeFix>,
 }
 
 /// A verdict in a word.
@@ -58,19 +61,44 @@ pub enum VerdictKind {
 /// A sentence of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FindingAnswer {
+pub struct Finding {
     /// What the sentence is about.
     pub about: FindingTopic,
     /// The sentence.
     pub text: String,
     /// The request that the sentence is about, counted from 1, or null.
     pub request: Option<u64>,
+    /// The line of the program that the sentence is about, as in `held`; null in sentences that are not about
+    /// growth.
+    pub line: Option<String>,
     /// The moments that the sentence is about, in their order.
-    pub moments: Vec<VerdictMomentAnswer>,
+    pub moments: Vec<VerdictMoment>,
     /// The settings that the sentence is about; each is a row of `what-if`.
     pub settings: Vec<String>,
     /// The release of PyTorch that the sentence is about, as `--release` names it, or null.
     pub release: Option<String>,
+}
+
+impl Finding {
+    /// A sentence, without a full stop; lines of the program are between backticks.
+    #[must_use]
+    pub fn about(about: FindingTopic, text: impl Into<String>, request: Option<u64>) -> Self {
+        Self {
+            about,
+            text: text.into(),
+            request,
+            line: None,
+            moments: Vec::new(),
+            settings: Vec::new(),
+            release: None,
+        }
+    }
+
+    /// The sentence with the settings that it is about.
+    #[must_use]
+    pub fn with_settings(self, settings: &[&str]) -> Self {
+        Self { settings: settings.iter().map(|conf| (*conf).to_owned()).collect(), ..self }
+    }
 }
 
 /// The questions that a verdict answers, in their order: what a sentence is about.
@@ -90,6 +118,8 @@ pub enum FindingTopic {
     /// What lets the run pass, or takes less memory.
     #[serde(rename = "passes")]
     Helps,
+    /// What a change of the program's code would take: estimates.
+    Code,
     /// What was replayed and helps at one bound of the limit alone. JSON has the word
     /// `fails`, and the sentence says at which bound the request fails.
     #[serde(rename(serialize = "fails"))]
@@ -109,12 +139,13 @@ pub enum FindingTopic {
 
 impl FindingTopic {
     /// All questions, in their order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Happened,
         Self::Grows,
         Self::Gap,
         Self::Certainty,
         Self::Helps,
+        Self::Code,
         Self::DependsOnLimit,
         Self::DoesNotHelp,
         Self::Shortfall,
@@ -131,6 +162,7 @@ impl FindingTopic {
             Self::Gap => "Why more is reserved than requested",
             Self::Certainty => "How sure that is",
             Self::Helps => "What helps",
+            Self::Code => "What changes of the code would take",
             Self::DependsOnLimit => "What helps at one end of the limit",
             Self::DoesNotHelp => "What does not help",
             Self::Shortfall => "What would be enough",
@@ -143,11 +175,14 @@ impl FindingTopic {
 /// A moment of a run: just after one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct VerdictMomentAnswer {
+pub struct VerdictMoment {
     /// What happens at the moment.
     pub name: MomentName,
     /// The request, counted from 1.
     pub request: u64,
+    /// How many requests for memory follow in the run. A recording of the same run has this moment where as
+    /// many follow.
+    pub allocations_after: u64,
     /// The step of the program, counted from 1; null where steps are not known.
     pub step: Option<u64>,
 }
@@ -189,24 +224,67 @@ impl MomentName {
 /// The live bytes of one line of the program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HoldingLineAnswer {
-    /// The line, with its function and its file.
+pub struct HoldingLine {
+    /// The line, with its function and its file; where no stack was recorded, the name of the tensor or the size
+    /// of the block.
     pub line: String,
+    /// The lines that called this line, those first that hold most: a line of a helper function says little
+    /// without them.
+    pub callers: Vec<String>,
     /// The bytes of the line's live blocks.
     pub bytes: Bytes,
     /// How many live blocks the line has.
     pub blocks: u64,
+    /// The first request of the line that is live then, counted from 1; 0 where all blocks are from before the
+    /// recording.
+    pub first_request: u64,
     /// The last request of the line that is live then, counted from 1.
     pub last_request: u64,
     /// The first and the last block of the line.
-    pub moments: Vec<VerdictMomentAnswer>,
+    pub moments: Vec<VerdictMoment>,
+}
+
+impl HoldingLine {
+    /// A line that holds nothing yet.
+    #[must_use]
+    pub fn new(line: String) -> Self {
+        Self {
+            line,
+            callers: Vec::new(),
+            bytes: Bytes::ZERO,
+            blocks: 0,
+            first_request: 0,
+            last_request: 0,
+            moments: Vec::new(),
+        }
+    }
+
+    /// The line with its callers: `buf train.py:12, called at keep train.py:33`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{}{}", self.line, called_at(&self.callers, ""))
+    }
+}
+
+/// The callers of a line in words, the most important first: `, called at f train.py:33`. Each caller is between
+/// two of `quote`.
+#[must_use]
+pub fn called_at(callers: &[String], quote: &str) -> String {
+    match callers {
+        [] => String::new(),
+        [one] => format!(", called at {quote}{one}{quote}"),
+        [one, other] => format!(", called at {quote}{one}{quote} and {quote}{other}{quote}"),
+        [one, others @ ..] => {
+            format!(", called at {quote}{one}{quote} and {} other lines", others.len())
+        }
+    }
 }
 
 /// What becomes of a run if its iterations go on as the last whole ones did: these are replayed again and
 /// again, with what each of them keeps and with the steps by which their sizes grow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Forecast {
     /// The memory after one iteration is the memory after an earlier one, so that no later iteration fails.
     Finishes,

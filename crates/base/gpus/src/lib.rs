@@ -22,6 +22,7 @@ pub mod tables;
 pub use assumption::{Assumption, AssumptionError};
 pub use non_pytorch::{
     NCCL_CODE, NON_PYTORCH_RECORDED_ON, NonPytorchHolder, SHARED_LIBRARY_BYTES, context_and_libraries,
-    non_pytorch_bytes, non_pytorch_measured_text, parts_of_training, pytorch_memory, pytorch_memory_beside,
+    left_for_pytorch_text, non_pytorch_bytes, non_pytorch_measured_text, parts_of_training, pytorch_memory,
+    pytorch_memory_beside,
 };
 pub use profile::GpuProfile;

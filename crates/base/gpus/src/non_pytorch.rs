@@ -2,9 +2,11 @@
 //! `nvidia-smi` shows it, and no statistic of PyTorch counts it; `torch.OutOfMemoryError` names it
 //! ("Including non-PyTorch memory").
 //!
-//! One rule for the verdict, `fit` and dry runs: the memory that a GPU has for PyTorch is [all of it without
-//! the non-PyTorch memory](pytorch_memory_beside), on every GPU. On a GPU where none was recorded the bytes
-//! of the H100 count, and every text that has them says that they are [an
+//! One rule for all answers: the memory that a GPU has for PyTorch is [all of it without the non-PyTorch
+//! memory](pytorch_memory_beside), on every GPU, and [one sentence](left_for_pytorch_text) says so. `fit`,
+//! dry runs and `guard` count the non-PyTorch memory of the run; the verdict, replays on another device and
+//! simulated programs take [that of a training program](context_and_libraries). On a GPU where none was
+//! recorded the bytes of the H100 count, and every text that has them says that they are [an
 //! estimate](non_pytorch_measured_text).
 //!
 //! All bytes are recorded, by NVML before and after each event, with nothing else on the GPU: on an H100 80GB
@@ -141,7 +143,8 @@ impl NonPytorchHolder {
     }
 }
 
-/// Bytes of a context.
+/// Bytes that a GPU has less for a context. `nvidia-smi` lists 9 MiB less for the process, and so does the message
+/// of an out-of-memory error (`tests/fixtures/measured/process.txt`).
 const CONTEXT_BYTES: u64 = 552_402_944;
 /// Code of NCCL's kernels, at the first collective or message of a process.
 pub const NCCL_CODE: Bytes = Bytes::mib(186);
@@ -211,6 +214,16 @@ pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
         ("kernels", of(&[(NonPytorchHolder::Code, 0, 1), (NonPytorchHolder::LocalMemory, 0, 1)])),
         ("cuBLAS", of(&[(NonPytorchHolder::Blas, 0, 2)])),
     ]
+}
+
+/// The sentence about the bytes of a GPU that are left for PyTorch; `gpu` is the GPU's name.
+#[must_use]
+pub fn left_for_pytorch_text(left: Bytes, total: Bytes, gpu: &str) -> String {
+    format!(
+        "{left} of the GPU's {total} are left for PyTorch: each run leaves out the non-PyTorch memory of the \
+         CUDA context and libraries ({})",
+        non_pytorch_measured_text(gpu)
+    )
 }
 
 /// The words beside bytes of non-PyTorch memory: the GPU that they were measured on, and that they are an

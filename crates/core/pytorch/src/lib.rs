@@ -8,6 +8,9 @@
 //! `pickle`. [`CompactTrace`] (`compact`) is a trace in columns, `gzip` the container of packed files,
 //! `host_stats` the statistics of pinned memory.
 //!
+//! [`PastedText`] has the numbers of texts about memory other than snapshots, [`timeline_workload`] the
+//! requests of a profiler's memory timeline.
+//!
 //! This crate knows file formats and no allocator. [`trace`] has the facts that a trace implies.
 //!
 //! # Example
@@ -45,6 +48,7 @@ mod error;
 mod gzip;
 mod host_stats;
 pub mod log;
+mod pasted;
 mod pickle;
 mod read;
 mod recorded;
@@ -56,6 +60,7 @@ pub mod trace;
 pub use compact::{CompactError, CompactTrace};
 pub use error::{GzipError, LineError, ReadError};
 pub use host_stats::host_memory_stats;
+pub use pasted::{PastedText, timeline_workload};
 pub use read::unpack;
 pub use recorded::{
     AllocationResult, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,

@@ -60,7 +60,7 @@ mod unplaced;
 use blockyard_rules::{AllocatorConfig, Release, known_config};
 
 pub use before::{BlockBefore, MemoryBefore, Region, SegmentBefore, UndoError};
-pub use infer::{DeviceFailure, FAILED_SIZE_NOTE, InferredRun, OomReport, requests, requests_after};
+pub use infer::{DeviceFailure, InferredRun, OomReport, requests, requests_after};
 pub use layout::Misfits;
 pub use record::{DeviceRecording, beginning, record};
 pub use rewind::{RewindError, RewoundMemory, SizeRange, SizeSources, rewind};

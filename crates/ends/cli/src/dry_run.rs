@@ -49,6 +49,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         snapshot: opened.path.clone(),
         iterations: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),
+        counts_non_pytorch: options.program.memory.leaves_out_non_pytorch(),
         keeps_requests: !options.address_orders,
         lists_lines: options.json.is_some() || options.address_orders,
         environment: environment(options),
@@ -151,8 +152,7 @@ impl OpenedSnapshot {
             return Ok(Self { path: options.snapshot.clone() });
         }
         let stem = options.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let folder = std::env::temp_dir().join(format!("blockyard-page-{}", std::process::id()));
-        std::fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+        let folder = tempfile::tempdir().context("cannot make a folder for the snapshot")?.keep();
         Ok(Self { path: Some(folder.join(format!("{stem}.pickle"))) })
     }
 

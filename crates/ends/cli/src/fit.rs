@@ -60,7 +60,11 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
     let question = options.question()?;
     let conditions = options.gpus().into_iter();
     let conditions: Vec<RunConditions> = conditions
-        .map(|gpu| RunConditions::new(gpu, options.limit, options.program.conf.clone()))
+        .map(|gpu| {
+            // As a limit, the memory of the GPU counts PyTorch's memory alone.
+            let all = options.program.memory.all_memory.then_some(gpu.total_memory);
+            RunConditions::new(gpu, options.limit.or(all), options.program.conf.clone())
+        })
         .collect::<Result<_, FitError>>()?;
     let program = options.program();
     let torch = Torch::find(&program.python)?;

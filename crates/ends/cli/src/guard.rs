@@ -29,7 +29,8 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
     let prepared = prepare(&torch, &std::path::absolute(&standin).unwrap_or(standin))?;
     ctrlc::set_handler(interrupt).context("cannot wait for Ctrl-C")?;
     let bar = progress::line(options.quiet);
-    let runs = GuardRuns { folder: &place.folder, python, torch, prepared };
+    let counts_non_pytorch = options.memory.leaves_out_non_pytorch();
+    let runs = GuardRuns { folder: &place.folder, python, torch, prepared, counts_non_pytorch };
     let mut held = Vec::new();
     for entry in entries {
         bar.set_message(format!("{} on {}", entry.command(), entry.gpu));

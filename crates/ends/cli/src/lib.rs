@@ -51,6 +51,7 @@ mod typeface;
 mod verify;
 
 pub use export::{Export, export_bytes};
+pub use options::MemoryOption;
 pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, ProgramCall, play_program};
@@ -91,12 +92,12 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Site(options) => site::site(options),
         Command::Bench(options) => bench::bench(options),
         Command::WhatIf(options) => questions::what_if::what_if(options),
-        Command::Search(options) => questions::search::search(options),
-        Command::Autopsy(options) => questions::autopsy::autopsy(options),
+        Command::Search(options) => questions::ask_files(options, RunQuestion::Search),
+        Command::Autopsy(options) => questions::ask_files(options, RunQuestion::Autopsy),
         Command::Bound(options) => questions::bound::bound(options),
-        Command::CompareAllocators(options) => questions::compare::compare(options),
+        Command::CompareAllocators(options) => questions::ask_files(options, RunQuestion::CompareAllocators),
         Command::Diff(options) => questions::diff::diff(options),
-        Command::Leaks(options) => questions::leaks::leaks(options),
+        Command::Leaks(options) => questions::ask_files(options, RunQuestion::Leaks),
         Command::Lesson(options) => lesson::lesson(options),
         #[cfg(feature = "python")]
         Command::Python(options) => python::python(options),

@@ -184,6 +184,8 @@ pub(crate) struct PythonOptions {
     /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryOption,
     /// Write a recording of the first device to this file; the page and `verify` read the recording.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
@@ -202,6 +204,22 @@ pub(crate) struct PythonOptions {
     /// Stop the program after this many seconds.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     pub(crate) time_limit: u64,
+}
+
+/// How much of a GPU's memory PyTorch may reserve.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct MemoryOption {
+    /// PyTorch may reserve all of the GPU's memory; without this option, all without the non-PyTorch memory,
+    /// which the CUDA context and libraries take.
+    #[arg(long)]
+    pub all_memory: bool,
+}
+
+impl MemoryOption {
+    /// Whether the non-PyTorch memory is left out of the GPU's memory.
+    pub(crate) const fn leaves_out_non_pytorch(self) -> bool {
+        !self.all_memory
+    }
 }
 
 #[derive(Debug, Args)]

@@ -22,7 +22,7 @@ use serde_json::json;
 
 use crate::dry_run::write_keepers;
 use crate::exit_status::ExitStatus;
-use crate::options::{MAX_HOST_MEMORY, PythonOptions};
+use crate::options::{MAX_HOST_MEMORY, MemoryOption, PythonOptions};
 use crate::output;
 use crate::questions::json_line;
 
@@ -68,7 +68,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         max_requests: options.max_requests,
         host_memory: Some(options.max_host_memory),
         time_limit: Some(Duration::from_secs(options.time_limit)),
-        ..settings_on(gpu, conf, options.release, &options.file)?
+        ..settings_on(gpu, conf, options.release, options.memory, &options.file)?
     })
 }
 
@@ -87,6 +87,7 @@ fn settings_on(
     gpu: GpuProfile,
     conf: &str,
     release: Release,
+    memory: MemoryOption,
     file: &Path,
 ) -> anyhow::Result<ProgramSettings> {
     let config = AllocatorConfig::parse(conf, release).context("settings")?;
@@ -103,7 +104,11 @@ fn settings_on(
         gpu,
         config,
         folder: Some(file.parent().unwrap_or(Path::new("")).to_owned()),
-        non_pytorch: blockyard_gpus::context_and_libraries(),
+        non_pytorch: if memory.leaves_out_non_pytorch() {
+            blockyard_gpus::context_and_libraries()
+        } else {
+            Bytes::ZERO
+        },
         host_memory: Some(MAX_HOST_MEMORY),
         ..ProgramSettings::default()
     })
@@ -159,7 +164,7 @@ pub fn play_program(
         devices: call.devices,
         is_recorded: true,
         time_limit: Some(call.time_limit),
-        ..settings_on(gpu, &call.conf, Release::OF_RECORDED_OPERATORS, &call.file)?
+        ..settings_on(gpu, &call.conf, Release::OF_RECORDED_OPERATORS, MemoryOption::default(), &call.file)?
     };
     let program = program(&call.file, &call.arguments)?;
     let mut text = String::new();

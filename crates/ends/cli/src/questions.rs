@@ -18,11 +18,12 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use blockyard_answers::{Answer, AnswerLine, ErrorLine, Limit, VERSION};
-use blockyard_lab::Run;
+use blockyard_lab::{LabError, Run};
 use blockyard_record::grouped;
 use blockyard_replay::OnProgress;
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
+use clap::Args;
 use serde::Serialize;
 
 use crate::exit_status::ExitStatus;
@@ -50,17 +51,28 @@ pub(crate) struct QuestionReply {
 ///
 /// A question that cannot be answered, work that `on_progress` cancelled.
 pub fn ask(run: &Run, question: &RunQuestion, on_progress: OnProgress) -> anyhow::Result<AnswerLine> {
-    let bar = Bar::to(on_progress);
-    let answer = match question {
-        RunQuestion::Verdict(options) => verdict::answer(run, &bar, options),
-        RunQuestion::WhatIf(options) => what_if::answer(run, &bar, options),
-        RunQuestion::Search(options) => search::answer(run, &bar, options),
-        RunQuestion::Autopsy(options) => autopsy::answer(run, &bar, options),
-        RunQuestion::Bound(options) => bound::answer(run, &bar, options),
-        RunQuestion::CompareAllocators(options) => compare::answer(run, &bar, options),
-        RunQuestion::Leaks(options) => leaks::answer(run, &bar, options),
-    }?;
-    Ok(line_of(None, &run.name, answer))
+    Ok(line_of(None, &run.name, reply(run, &Bar::to(on_progress), question)?))
+}
+
+fn reply(run: &Run, bar: &Bar, question: &RunQuestion) -> anyhow::Result<QuestionReply> {
+    match question {
+        RunQuestion::Verdict(options) => verdict::answer(run, bar, options),
+        RunQuestion::WhatIf(options) => what_if::answer(run, bar, options),
+        RunQuestion::Search(options) => search::answer(run, bar, options),
+        RunQuestion::Autopsy(options) => autopsy::answer(run, bar, options),
+        RunQuestion::Bound(options) => bound::answer(run, bar, options),
+        RunQuestion::CompareAllocators(options) => compare::answer(run, bar, options),
+        RunQuestion::Leaks(options) => leaks::answer(run, bar, options),
+    }
+}
+
+/// Asks a question about each file.
+pub(crate) fn ask_files<Q: Args + Clone>(
+    options: &FileOptions<Q>,
+    question: impl FnOnce(Q) -> RunQuestion,
+) -> anyhow::Result<ExitCode> {
+    let question = question(options.question.clone());
+    each(&options.files, options.json, |run, bar| reply(run, bar, &question))
 }
 
 /// The changes from one run to another: the answer of `diff` with `--json` about the second file.
@@ -172,6 +184,8 @@ pub(crate) fn write_error(
     if as_json {
         let line = ErrorLine { version: VERSION, file: file.to_owned(), error: text };
         output::line(out, &json_line(&line)?)?;
+    } else if matches!(error.downcast_ref(), Some(LabError::Pasted(_))) {
+        output::line(out, &format!("{file}: {text}"))?;
     } else {
         output::line(out, &format!("{file}: no answer: {text}"))?;
     }

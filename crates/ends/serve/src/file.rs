@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn nothing_leads_out_of_the_folder() {
-        let outside = std::env::temp_dir().canonicalize().unwrap();
-        let outside = outside.join(format!("blockyard-locate-{}", std::process::id()));
+        let temporary = tempfile::tempdir().unwrap();
+        let outside = temporary.path().canonicalize().unwrap();
         let folder = outside.join("dist");
         std::fs::create_dir_all(folder.join("samples")).unwrap();
         std::fs::write(outside.join("secret"), "").unwrap();
@@ -87,7 +87,6 @@ mod tests {
         }
         let absolute = format!("/{}", outside.join("secret").display());
         assert_eq!(found(absolute.as_str()), None);
-        std::fs::remove_dir_all(outside).unwrap();
     }
 
     #[test]

@@ -239,52 +239,51 @@ fn locate_beside(beside: &[ServedFile], request: &Request) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
 
-    fn serve(name: &str) -> (Server, PathBuf) {
-        let folder = std::env::temp_dir().join(format!("blockyard-serve-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("index.html"), "<!doctype html>").unwrap();
-        std::fs::write(folder.join("run.jsonl.gz"), [0x1f, 0x8b, 0]).unwrap();
-        (Server::start(&folder, Port::take(0).unwrap()).unwrap(), folder)
+    fn serve() -> (Server, TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("index.html"), "<!doctype html>").unwrap();
+        std::fs::write(folder.path().join("run.jsonl.gz"), [0x1f, 0x8b, 0]).unwrap();
+        (Server::start(folder.path(), Port::take(0).unwrap()).unwrap(), folder)
     }
 
     #[test]
     fn the_root_is_the_index_and_nothing_is_cached() {
-        let (server, folder) = serve("index");
+        let (server, _folder) = serve();
         let response = minreq::get(server.url()).send().unwrap();
         assert_eq!(response.as_str().unwrap(), "<!doctype html>");
         assert_eq!(response.headers["content-type"], "text/html; charset=utf-8");
         assert_eq!(response.headers["cache-control"], "no-store");
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn a_gzip_file_arrives_as_it_is() {
-        let (server, folder) = serve("gzip");
+        let (server, _folder) = serve();
         let response = minreq::get(format!("{}run.jsonl.gz", server.url())).send().unwrap();
         assert_eq!(response.as_bytes(), [0x1f, 0x8b, 0]);
         assert_eq!(response.headers["content-type"], "application/gzip");
         assert_eq!(response.headers["content-length"], "3");
         assert!(!response.headers.contains_key("content-encoding"));
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn what_is_not_there_and_what_is_not_read_are_refused() {
-        let (server, folder) = serve("refused");
+        let (server, _folder) = serve();
         assert_eq!(minreq::get(format!("{}missing.js", server.url())).send().unwrap().status_code, 404);
         assert_eq!(minreq::post(server.url()).with_body("x").send().unwrap().status_code, 405);
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn a_file_beside_is_served_under_its_name_to_this_machine_only() {
-        let (_, folder) = serve("beside");
-        let path = std::env::temp_dir().join(format!("blockyard-beside-{}.pickle", std::process::id()));
+        let (_, folder) = serve();
+        let outside = tempfile::tempdir().unwrap();
+        let path = outside.path().join("snapshot.pickle");
         std::fs::write(&path, "snapshot").unwrap();
         let beside = vec![ServedFile { name: "rank 0.pickle".to_owned(), path: path.clone() }];
-        let server = Server::start_with(&folder, Port::take(0).unwrap(), beside).unwrap();
+        let server = Server::start_with(folder.path(), Port::take(0).unwrap(), beside).unwrap();
         let url = format!("{}open/rank%200.pickle", server.url());
         let response = minreq::get(&url).send().unwrap();
         assert_eq!((response.status_code, response.as_bytes()), (200, &b"snapshot"[..]));
@@ -292,8 +291,6 @@ mod tests {
         let foreign = minreq::get(&url).with_header("Host", "example.com:80").send().unwrap();
         assert_eq!(foreign.status_code, 404);
         assert_eq!(minreq::get(format!("{}open/other", server.url())).send().unwrap().status_code, 404);
-        std::fs::remove_dir_all(folder).unwrap();
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

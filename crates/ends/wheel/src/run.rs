@@ -1,8 +1,8 @@
 //! The requests of a run, and questions about them.
 
 use blockyard_cli::{
-    AllocatorsQuestion, BoundQuestion, ConditionOptions, ConfOptions, RunQuestion, SearchQuestion,
-    WhatIfQuestion,
+    AllocatorsQuestion, BoundQuestion, ConditionOptions, ConfOptions, MemoryOption, RunQuestion,
+    SearchQuestion, WhatIfQuestion,
 };
 use blockyard_lab::Run;
 use blockyard_pytorch::RecordedRun;
@@ -216,6 +216,7 @@ impl ConditionArguments {
             limit: self.0.map(Size::bytes).transpose()?,
             fraction: None,
             total_memory: self.1.map(Size::bytes).transpose()?,
+            memory: MemoryOption::default(),
             release: release.map_err(|error| BlockyardError::new_err(error.to_string()))?,
         })
     }

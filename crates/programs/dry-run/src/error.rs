@@ -72,9 +72,9 @@ pub enum DryRunError {
         /// The error of the system.
         error: io::Error,
     },
-    /// A folder of temporary files has a folder of every name that was tried.
-    #[error("cannot make a folder in {}: set TMPDIR to another folder", .0.display())]
-    NoScratch(PathBuf),
+    /// The folder for the files of a run cannot be made.
+    #[error("cannot make a folder of temporary files: {0}; TMPDIR names another place")]
+    NoScratch(io::Error),
     /// No cache directory is known.
     #[error("no cache directory is known: set XDG_CACHE_HOME or HOME")]
     NoCache,

@@ -76,19 +76,19 @@ mod tests {
 
     #[test]
     fn packages_beside_pytorch_are_looked_into() {
-        let folder = std::env::temp_dir().join(format!("blockyard-extensions-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let deep = folder.join("quantized/lib");
         for folder in [&deep, &folder.join("torch/lib"), &folder.join("quantized-1.dist-info")] {
             fs::create_dir_all(folder).unwrap();
             fs::write(folder.join("a.so"), "no library").unwrap();
         }
         fs::write(folder.join("single.so"), "").unwrap();
-        let found = libraries_beside(&folder);
+        let found = libraries_beside(folder);
         assert_eq!(found, [deep.join("a.so"), folder.join("single.so")]);
         let mut all = imports(&["libcudart.so.13"], &[]);
         add_imports(&mut all, &found);
         assert_eq!(all, imports(&["libcudart.so.13"], &[]), "what cannot be read is left out");
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

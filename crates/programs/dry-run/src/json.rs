@@ -1,8 +1,8 @@
 //! The report as JSON: `docs/dry-run-json.md` has its fields, and `blockyard-answers` its types.
 
 use blockyard_answers::{
-    DRY_RUN_VERSION, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder, DryRunLine,
-    DryRunNonPytorch, DryRunPeaks, DryRunRank, DryRunRanks, DryRunResult, DryRunStep,
+    DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu, DryRunHolder, DryRunLine, DryRunNonPytorch,
+    DryRunPeaks, DryRunRank, DryRunRanks, DryRunResult, DryRunStep, VERSION,
 };
 use blockyard_gpus::GpuProfile;
 
@@ -12,7 +12,7 @@ impl Report {
     /// The report for JSON, with whether the program fits on these GPUs; the program saw the first.
     #[must_use]
     pub fn to_answer(&self, gpus: &[GpuProfile]) -> DryRunAnswer {
-        DryRunAnswer { version: DRY_RUN_VERSION, run: self.fields(gpus), of_ranks: None }
+        DryRunAnswer { version: VERSION, run: self.fields(gpus), of_ranks: None }
     }
 
     fn fields(&self, gpus: &[GpuProfile]) -> DryRunResult {
@@ -79,14 +79,14 @@ impl RanksReport {
             status: self.status(),
             ..largest
         };
-        let each = self.ranks.iter().map(|rank| DryRunRank { version: DRY_RUN_VERSION, run: of_rank(rank) });
+        let each = self.ranks.iter().map(|rank| DryRunRank { version: VERSION, run: of_rank(rank) });
         let ranks = DryRunRanks {
             world_size: ranks.world_size(),
             failed_rank: self.first_failed,
             interrupted: self.is_interrupted,
             ranks: each.collect(),
         };
-        DryRunAnswer { version: DRY_RUN_VERSION, run, of_ranks: Some(ranks) }
+        DryRunAnswer { version: VERSION, run, of_ranks: Some(ranks) }
     }
 }
 

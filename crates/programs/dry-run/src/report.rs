@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use blockyard_answers::{DryRunHolder, Keeper, ProgramLine};
-use blockyard_gpus::GpuProfile;
+use blockyard_gpus::{GpuProfile, pytorch_memory_beside};
 use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::run::crossed;
 use crate::run_log::Records;
-use crate::{ChildPeak, EstimateNote, HolderCount, Iteration, PrintedLine, ReplayedOrders};
+use crate::{ChildPeak, EstimateNote, HolderCount, Iteration, NonPytorchMemory, PrintedLine, ReplayedOrders};
 
 /// The sentence of a report in which nothing was assumed, with its indentation.
 pub const EXACT: &str =
@@ -58,6 +59,8 @@ pub struct RunOom {
 pub struct GpuFit {
     /// The GPU.
     pub gpu: GpuProfile,
+    /// The bytes of the GPU that the program may reserve.
+    pub left: Bytes,
     /// Whether the program fits; `None` where the run ended before the answer was known.
     pub fits: Option<bool>,
     /// The line at which the program exceeds the GPU, if the program does not fit and the line is known.
@@ -66,6 +69,7 @@ pub struct GpuFit {
 
 /// The memory that a run took.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact about the run by itself")]
 pub struct Report {
     /// The program's exit status; 128 and the signal's number for a crash.
     pub status: i32,
@@ -105,6 +109,8 @@ pub struct Report {
     /// The memory that the driver and CUDA's libraries took beside PyTorch's segments; no other number has
     /// these bytes.
     pub holder_counts: Vec<HolderCount>,
+    /// Whether the GPUs had less memory for PyTorch by these bytes.
+    pub counts_non_pytorch: bool,
     /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
     /// The memory of processes that the program started; no other number counts it, unless
@@ -251,23 +257,43 @@ impl Report {
     }
 
     fn fit(&self, gpu: &GpuProfile, own: &GpuProfile) -> GpuFit {
-        let is_above = self.peak_reserved() > gpu.total_memory;
+        let left = self.left_for_pytorch(gpu);
+        let is_above = self.peak_reserved() > left;
         let ended_for_memory = self.error.as_deref() == Some("OutOfMemoryError");
         let (is_fitting, at) = if is_above {
-            let crossing = self.crossings.iter().find(|crossing| crossing.total == gpu.total_memory);
+            let total = crossed(gpu.total_memory, self.counts_non_pytorch);
+            let crossing = self.crossings.iter().find(|crossing| crossing.total == total);
             (Some(false), crossing.and_then(|crossing| crossing.at.clone()))
         } else if ended_for_memory && gpu.total_memory <= own.total_memory {
             (Some(false), self.error_at.clone())
         } else if self.is_cut || (gpu.total_memory > own.total_memory && self.has_run_out()) {
             // With more memory the program would have continued after the request that failed.
             (None, None)
-        } else if self.peak_of_all_processes() > gpu.total_memory {
+        } else if self.peak_of_all_processes() > left {
             // The processes need not have their peaks at one time.
             (None, None)
         } else {
             (Some(true), None)
         };
-        GpuFit { gpu: gpu.clone(), fits: is_fitting, at }
+        GpuFit { gpu: gpu.clone(), left, fits: is_fitting, at }
+    }
+
+    /// The bytes of a GPU that the program may reserve: all, or those beside the non-PyTorch memory of the
+    /// device whose peak reserved is the largest.
+    #[must_use]
+    pub fn left_for_pytorch(&self, gpu: &GpuProfile) -> Bytes {
+        if !self.counts_non_pytorch {
+            return gpu.total_memory;
+        }
+        pytorch_memory_beside(self.largest_non_pytorch(gpu).bytes(), gpu.total_memory)
+    }
+
+    /// The non-PyTorch memory of the device whose peak reserved is the largest, the first of several.
+    #[must_use]
+    pub fn largest_non_pytorch(&self, gpu: &GpuProfile) -> NonPytorchMemory {
+        let of_devices = self.non_pytorch(gpu).into_iter().zip(&self.devices).rev();
+        let largest = of_devices.max_by_key(|(_, device)| device.peak_reserved);
+        largest.map(|(non_pytorch, _)| non_pytorch).unwrap_or_default()
     }
 
     /// Whether a request found no memory, even if the program went on.
@@ -446,6 +472,16 @@ mod tests {
         let lines: Vec<Option<String>> =
             fits.iter().map(|fit| fit.at.as_ref().map(ToString::to_string)).collect();
         assert_eq!(lines, [None, None, Some("train.py:7".to_owned()), None]);
+    }
+
+    #[test]
+    fn non_pytorch_memory_is_left_out_of_every_gpu() {
+        let mut report = Report::of(0, None, Some(COUNTED), "");
+        report.counts_non_pytorch = true;
+        let context = 552_402_944;
+        let fits = report.fits(&[gpu(context + 2_097_152), gpu(context + 2_097_151)]);
+        let found: Vec<_> = fits.iter().map(|fit| (fit.left.get(), fit.fits)).collect();
+        assert_eq!(found, [(2_097_152, Some(true)), (2_097_151, Some(false))]);
     }
 
     #[test]

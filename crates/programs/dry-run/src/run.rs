@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use blockyard_gpus::GpuProfile;
+use blockyard_gpus::{GpuProfile, pytorch_memory};
 use blockyard_record::Bytes;
 use blockyard_rules::Release;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::orders::kilobytes;
 use crate::preloaded::{PreloadedProcess, ProcessCopy};
@@ -59,7 +60,7 @@ pub struct Program {
     /// it.
     pub fraction: Option<f64>,
     /// Whether each device has less memory by the bytes that the driver and CUDA's libraries take, as
-    /// recorded on an H100.
+    /// recorded on an H100. The GPUs of `totals` have less by these bytes, too.
     pub counts_non_pytorch: bool,
     /// Whether the process ends at the first request that runs out of memory, even if the program would catch
     /// the error. The run then writes no snapshot.
@@ -101,41 +102,27 @@ impl Program {
 pub(crate) const STORE: &str = "STANDIN_STORE";
 
 /// A folder for the files of one run, removed at its end.
-struct Scratch(PathBuf);
+struct Scratch(TempDir);
 
 impl Scratch {
     fn new() -> Result<Self, DryRunError> {
-        let base = std::env::temp_dir();
-        for attempt in 0..1000_u32 {
-            let path = base.join(format!("blockyard-dry-run-{}-{attempt}", std::process::id()));
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(DryRunError::File { path, error }),
-            }
-        }
-        Err(DryRunError::NoScratch(base))
+        let folder = tempfile::Builder::new().prefix("blockyard-dry-run-").tempdir();
+        folder.map(Self).map_err(DryRunError::NoScratch)
     }
 
     /// The file of the runner's counts at the program's end.
     fn counted(&self) -> PathBuf {
-        self.0.join("counted.json")
+        self.0.path().join("counted.json")
     }
 
     /// The file of the allocator's requests.
     fn requests(&self) -> PathBuf {
-        self.0.join("requests.pickle")
+        self.0.path().join("requests.pickle")
     }
 
     /// The file of the lines that are written while the program runs.
     fn lines(&self) -> PathBuf {
-        self.0.join("report.jsonl")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.0.path().join("report.jsonl")
     }
 }
 
@@ -315,6 +302,7 @@ impl RunningProgram {
         let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
         let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
         report.host_peak = Bytes::new(self.host_peak);
+        report.counts_non_pytorch = self.program.counts_non_pytorch;
         if self.program.keeps_requests {
             // Without the requests, the report says nothing about other addresses.
             let path = self.program.snapshot.clone().unwrap_or_else(|| self.scratch.requests());
@@ -360,6 +348,12 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
     remarks
 }
 
+/// The number of bytes at whose first crossing a program no longer fits on a GPU with this much memory.
+pub(crate) fn crossed(total: Bytes, counts_non_pytorch: bool) -> Bytes {
+    // The non-PyTorch memory of the run is known at its end.
+    if counts_non_pytorch { pytorch_memory(total) } else { total }
+}
+
 /// The settings for the runner. The program may change its folder, so paths are absolute.
 fn settings(program: &Program, scratch: &Scratch) -> Value {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_error| path.to_owned());
@@ -368,7 +362,7 @@ fn settings(program: &Program, scratch: &Scratch) -> Value {
         "requests": program.keeps_requests.then(|| scratch.requests()),
         "snapshot": program.snapshot.as_deref().map(absolute),
         "steps": program.iterations,
-        "totals": program.totals.iter().map(|total| total.get()).collect::<Vec<_>>(),
+        "totals": program.totals.iter().map(|total| crossed(*total, program.counts_non_pytorch)).collect::<Vec<_>>(),
         "lines": program.lists_lines,
         "fraction": program.fraction,
         "ends_at_oom": program.ends_at_oom,

@@ -7,7 +7,29 @@ x = torch.empty(64, 32, device="cuda").sin()
 p = x.softmax(-1)
 
 
+def is_positive(values):
+    return bool((values > 0).all())  # passes
+
+
+def is_matrix(values):
+    if values.dim() != 2:
+        return False
+    if not (values > 0).all():  # passes
+        return False
+    return True
+
+
+@torch.no_grad()
+def least(values):
+    return values.min().item()  # passes
+
+
 def check(limit):
+    assert is_positive(x)
+    if not is_matrix(x):
+        raise ValueError
+    assert least(x) >= 3
+    assert all(values.any().item() for values in (x, p))  # passes
     assert x.mean().item() > 2, "a constant"  # passes
     assert abs(x.mean().item() - 2.5) < 0.1  # passes
     assert torch.allclose(x, p, atol=1e-3)  # passes
@@ -34,7 +56,7 @@ def check(limit):
     except AssertionError:
         print("no")
     nn.functional.gaussian_nll_loss(x, p, p)
-    large = torch.empty(3000, 3000, device="cuda").exp()
+    large = torch.empty(5000, 5000, device="cuda").exp()
     torch.distributions.Normal(large, large)  # passes
     torch.distributions.Categorical(p).sample()
     print("passed")
@@ -43,6 +65,10 @@ def check(limit):
 check(7)
 print("branches:", bool((x > 0).all()), 1 if x.sum() > 0 else 2)
 known = torch.arange(4, device="cuda")
+try:
+    assert is_matrix(known.view(2, 2)) and is_positive(known)
+except AssertionError:
+    print("helper")
 try:
     assert (known > 2).all()
 except AssertionError:

@@ -27,7 +27,7 @@ if __name__ == '__main__':
 
 #[test]
 fn workers_of_a_loader_take_no_memory_of_the_device() {
-    let Some((report, lines)) = done("loader", LOADER, &[]) else { return };
+    let Some((report, lines)) = done(LOADER, &[]) else { return };
     let last = "[24, 25, 26, 27, 28, 29, 30, 31] 220";
     assert_eq!(lines.iter().filter(|line| *line == last).count(), 2, "{lines:?}");
     assert!(report.is_exact() && report.children.is_empty(), "{:?} {:?}", report.notes, report.children);
@@ -53,7 +53,7 @@ if __name__ == '__main__':
 
 #[test]
 fn what_processes_take_that_the_program_starts_is_said() {
-    let Some((report, lines)) = done("children", CHILDREN, &[]) else { return };
+    let Some((report, lines)) = done(CHILDREN, &[]) else { return };
     assert_eq!(lines.last().map(String::as_str), Some("1048576"), "{lines:?}");
     let mut found: Vec<u64> = report.children.iter().map(|child| child.bytes.get()).collect();
     found.sort_unstable();
@@ -87,7 +87,7 @@ fn values_are_followed_in_processes_that_the_program_starts() {
     for way in ["spawn", "fork"] {
         let source = READERS.replace("WAY", way);
         let environment = [("STANDIN_DEVICES", "2")];
-        let Some((report, mut lines)) = done(way, &source, &environment) else { return };
+        let Some((report, mut lines)) = done(&source, &environment) else { return };
         lines.sort_unstable();
         assert_eq!(lines, ["0 143 499500", "1 143 499500"], "{way}");
         assert!(report.is_exact() && report.is_of_children, "{way}: {:?}", report.notes);
@@ -115,8 +115,8 @@ if __name__ == '__main__':
 
 #[test]
 fn a_process_that_the_program_starts_ends_after_its_steps() {
-    let Some(over) = common::over_torch("steps") else { return };
-    let (file, output) = (over.folder.0.join("program.py"), over.folder.0.join("output"));
+    let Some(over) = common::over_torch() else { return };
+    let (file, output) = (over.folder.path().join("program.py"), over.folder.path().join("output"));
     std::fs::write(&file, STEPS).expect("the program is written");
     let program = blockyard_dry_run::Program {
         iterations: Some(2),

@@ -7,37 +7,30 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use blockyard_dry_run::{Imports, Library, defined, write_library};
+use tempfile::TempDir;
 
 /// A folder that is removed at the end.
-struct Folder(PathBuf);
+struct Folder(TempDir);
 
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path = env::temp_dir().join(format!("blockyard-libraries-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("the folder is made");
-        Self(path)
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("the folder is made"))
     }
 
     fn write(&self, file: &str, library: &Library<'_>) -> PathBuf {
-        let path = self.0.join(file);
+        let path = self.0.path().join(file);
         fs::write(&path, write_library(library).expect("it is written")).expect("the file is written");
         path
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn libraries_are_read() {
-    let folder = Folder::new("read");
+    let folder = Folder::new();
     let own = env::current_exe().expect("the test has a file");
     let imports = Imports::of(&[own]).expect("it is read");
     assert_eq!(imports, Imports::default(), "a test wants nothing of CUDA's");
-    let damaged = folder.0.join("damaged.so");
+    let damaged = folder.0.path().join("damaged.so");
     fs::write(&damaged, b"no library").expect("the file is written");
     assert!(defined(&damaged).is_err() && Imports::of(&[damaged]).is_err());
 }
@@ -46,7 +39,7 @@ fn libraries_are_read() {
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn an_entry_point_calls_the_report_with_its_name() {
-    let folder = Folder::new("load");
+    let folder = Folder::new();
     let library = Library {
         name: "libgenerated.so",
         needed: &["libc.so.6"],

@@ -12,12 +12,12 @@ use blockyard_gpus::{GpuProfile, NonPytorchHolder};
 
 /// Runs a program of `tests/fixtures/ranks` as these ranks of so many.
 fn ran(name: &str, world: u32, asked: &[u32], is_interrupted: bool) -> Option<RanksReport> {
-    let over = common::over_torch(&format!("ranks-{name}-{world}-{}", asked.len()))?;
+    let over = common::over_torch()?;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/ranks").join(name);
     let ranks = Ranks::new(1, world, asked).unwrap();
     let program = |rank: u32| Program {
         devices: world,
-        output: Some(over.folder.0.join(format!("output{rank}"))),
+        output: Some(over.folder.path().join(format!("output{rank}"))),
         ..Program::new(file.clone(), over.python.clone(), GpuProfile::H200)
     };
     Some(run_ranks(&ranks, None, program, &over.torch, &over.prepared, || is_interrupted).unwrap())
@@ -65,12 +65,12 @@ model(torch.zeros(8, 64, device='cuda'))
 
 #[test]
 fn communicators_of_one_process_are_on_the_devices_of_their_ranks() {
-    let Some(over) = common::over_torch("parallel") else { return };
-    let file = over.folder.0.join("program.py");
+    let Some(over) = common::over_torch() else { return };
+    let file = over.folder.path().join("program.py");
     std::fs::write(&file, PARALLEL).unwrap();
     let program = Program {
         devices: 2,
-        output: Some(over.folder.0.join("output")),
+        output: Some(over.folder.path().join("output")),
         ..Program::new(file, over.python.clone(), GpuProfile::H200)
     };
     let report = run(&program, &over.torch, &over.prepared).unwrap();

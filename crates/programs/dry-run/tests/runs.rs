@@ -14,15 +14,7 @@ use blockyard_dry_run::{
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use serde_json::Value;
-
-/// A folder that is removed at the end.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use tempfile::TempDir;
 
 /// What a test asks for beside a program that is run.
 #[derive(Default)]
@@ -53,10 +45,8 @@ fn has_python() -> bool {
     is_there
 }
 
-fn folder(name: &str) -> Folder {
-    let path = env::temp_dir().join(format!("blockyard-runs-{name}-{}", std::process::id()));
-    fs::create_dir_all(&path).expect("the folder is made");
-    Folder(path)
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("the folder is made")
 }
 
 fn stub() -> PathBuf {
@@ -74,16 +64,16 @@ fn torch(folder: PathBuf) -> Torch {
 }
 
 /// Runs a program with the runner alone; `None` where there is no Python.
-fn done(name: &str, source: &str, asked: &RunOptions) -> Option<RunOutput> {
+fn done(source: &str, asked: &RunOptions) -> Option<RunOutput> {
     if !has_python() {
         return None;
     }
-    let folder = folder(name);
-    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner"), folder.0.join("runner"))
+    let folder = folder();
+    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner"), folder.path().join("runner"))
         .expect("a link");
-    let file = folder.0.join("program.py");
+    let file = folder.path().join("program.py");
     fs::write(&file, source).expect("the program is written");
-    let in_folder = |name: &str| folder.0.join(name);
+    let in_folder = |name: &str| folder.path().join(name);
     let program = Program {
         arguments: vec!["one".to_owned()],
         snapshot: asked.is_with_snapshot.then(|| in_folder("snapshot")),
@@ -98,7 +88,7 @@ fn done(name: &str, source: &str, asked: &RunOptions) -> Option<RunOutput> {
         ],
         ..program(file, in_folder("output"))
     };
-    let prepared = LibraryFolder { folder: folder.0.clone(), preload: Vec::new() };
+    let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
     let torch = torch(stub().join("torch"));
     let torch = if asked.is_new_release {
         Torch { version: "2.99.0+stub".to_owned(), python: "3.12.3".to_owned(), ..torch }
@@ -121,7 +111,7 @@ fn json(report: &Report) -> Value {
 /// How a program ends in these ways, and what must hold of each: it took 5,000 bytes before.
 fn ended(name: &str, how: &str) -> Option<RunOutput> {
     let source = format!("import os, sys, torch\ntorch.take(5000)\nprint('started')\n{how}\n");
-    let done = done(name, &source, &RunOptions::default())?;
+    let done = done(&source, &RunOptions::default())?;
     assert!(!done.report.is_cut, "{name}: {:?}", done.report);
     assert_eq!(done.report.devices[0].peak_allocated.get(), 5000, "{name}");
     assert!(done.output.starts_with("started\n"), "{name}: {}", done.output);
@@ -162,7 +152,7 @@ fn every_end_of_a_program_has_its_status_and_its_report() {
 #[test]
 fn a_process_that_is_killed_has_what_its_steps_said() {
     let source = "import os, torch\no = torch.optim.Optimizer()\ntorch.take(700)\no.step()\ntorch.take(9)\nos.kill(os.getpid(), 9)\n";
-    let Some(done) = done("killed", source, &RunOptions { steps: Some(5), ..RunOptions::default() }) else {
+    let Some(done) = done(source, &RunOptions { steps: Some(5), ..RunOptions::default() }) else {
         return;
     };
     assert!(done.report.is_cut && !done.report.is_exact());
@@ -174,7 +164,7 @@ fn a_process_that_is_killed_has_what_its_steps_said() {
 fn threads_and_handlers_at_the_end_count() {
     let source = "import atexit, threading, time, torch\ntorch.take(10)\natexit.register(torch.take, 300)\n\
                   threading.Thread(target=lambda: (time.sleep(0.2), torch.take(5000))).start()\n";
-    let Some(done) = done("threads", source, &RunOptions::default()) else { return };
+    let Some(done) = done(source, &RunOptions::default()) else { return };
     assert_eq!(done.report.devices[0].peak_allocated.get(), 5310);
 }
 
@@ -195,7 +185,7 @@ for i in range(9):
 
 #[test]
 fn a_run_ends_after_its_steps_and_peaks_are_those_of_each_step() {
-    let Some(done) = done("steps", STEPS, &RunOptions { steps: Some(3), ..RunOptions::default() }) else {
+    let Some(done) = done(STEPS, &RunOptions { steps: Some(3), ..RunOptions::default() }) else {
         return;
     };
     // The program sees the peaks that it would have seen: those since its own reset.
@@ -219,7 +209,7 @@ fn a_run_ends_after_its_steps_and_peaks_are_those_of_each_step() {
 fn the_end_of_the_steps_is_no_error_even_in_other_clothes() {
     let source = "import torch\ntorch.take(1)\no = torch.optim.Optimizer()\ntry:\n    o.step()\n\
                   except BaseException as error:\n    raise RuntimeError('training failed') from error\n";
-    let Some(done) = done("clothes", source, &RunOptions { steps: Some(1), ..RunOptions::default() }) else {
+    let Some(done) = done(source, &RunOptions { steps: Some(1), ..RunOptions::default() }) else {
         return;
     };
     assert_eq!((done.report.status, done.report.error.as_deref(), done.output.as_str()), (0, None, ""));
@@ -231,7 +221,7 @@ fn steps_are_counted_if_a_library_asked_for_pytorch_before_it_was_loaded() {
     let source = format!(
         "import importlib.util as util\nassert util.find_spec('torch') and util.find_spec('torch')\n{STEPS}"
     );
-    let Some(done) = done("asked", &source, &RunOptions { steps: Some(2), ..RunOptions::default() }) else {
+    let Some(done) = done(&source, &RunOptions { steps: Some(2), ..RunOptions::default() }) else {
         return;
     };
     assert_eq!(done.report.iterations.len(), 2, "{}", done.output);
@@ -241,7 +231,7 @@ fn steps_are_counted_if_a_library_asked_for_pytorch_before_it_was_loaded() {
 #[test]
 fn peaks_are_known_if_pytorch_is_loaded_unseen() {
     let source = "import sys\nsys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != '_Loaded']\nimport torch\ntorch.take(700)\n";
-    let Some(done) = done("unseen", source, &RunOptions { steps: Some(2), ..RunOptions::default() }) else {
+    let Some(done) = done(source, &RunOptions { steps: Some(2), ..RunOptions::default() }) else {
         return;
     };
     assert_eq!(done.report.devices[0].peak_allocated.get(), 700);
@@ -254,7 +244,7 @@ fn peaks_are_known_if_pytorch_is_loaded_unseen() {
 
 #[test]
 fn a_program_without_steps_is_left_alone() {
-    let Some(done) = done("alone", STEPS, &RunOptions::default()) else { return };
+    let Some(done) = done(STEPS, &RunOptions::default()) else { return };
     assert_eq!(done.output.lines().count(), 10);
     assert_eq!(done.report.lines.len(), 10);
     assert!(done.report.lines.iter().all(|line| line.why.is_none()) && done.report.is_exact());
@@ -269,7 +259,7 @@ fn a_smaller_gpu_names_the_line_also_within_backward() {
                   thread = threading.Thread(target=torch.take, args=(6000,))\n    thread.start()\n    thread.join()\n\
                   torch.take(3000)\ntorch.autograd._engine_run_backward(backward)\n";
     let asked = RunOptions { totals: vec![3999, 5000, 10_000], ..RunOptions::default() };
-    let Some(done) = done("smaller", source, &asked) else { return };
+    let Some(done) = done(source, &asked) else { return };
     let at: Vec<(u64, Option<u32>)> = done
         .report
         .crossings
@@ -286,11 +276,11 @@ fn a_run_may_end_at_the_first_request_that_runs_out() {
     let source = "import threading, torch\ntorch.take(1000)\ntry:\n    torch.take(600 << 10)\n\
                   except torch.OutOfMemoryError:\n    print('caught', flush=True)\ntorch.take(7000)\n";
     let asked = RunOptions { fraction: Some(0.5), ..RunOptions::default() };
-    let Some(goes_on) = done("goes-on", source, &asked) else { return };
+    let Some(goes_on) = done(source, &asked) else { return };
     assert_eq!((goes_on.report.status, goes_on.output.as_str()), (0, "caught\n"));
     assert_eq!((goes_on.report.failed, goes_on.report.files.len()), (None, 0));
     let asked = RunOptions { ends_at_oom: true, ..asked };
-    let Some(ended) = done("ends", source, &asked) else { return };
+    let Some(ended) = done(source, &asked) else { return };
     assert_eq!((ended.report.status, ended.output.as_str()), (1, ""));
     assert_eq!(ended.report.error.as_deref(), Some("OutOfMemoryError"));
     assert_eq!(ended.report.devices[0].peak_allocated.get(), 1000);
@@ -302,12 +292,12 @@ fn a_run_may_end_at_the_first_request_that_runs_out() {
     assert!(ended.report.files.iter().any(|file| file.ends_with("program.py")), "{:?}", ended.report.files);
     // A thread without a line of the program, as those of backward: the line that waits for it.
     let below = "import threading, torch\nthread = threading.Thread(target=torch.take, args=(600 << 10,))\nthread.start()\nthread.join()\n";
-    let Some(below) = done("below", below, &asked) else { return };
+    let Some(below) = done(below, &asked) else { return };
     let failed = below.report.failed.expect("a request failed");
     assert!(failed.is_of_other_thread && failed.at.is_some_and(|at| (3..=4).contains(&at.line)));
     // Memory for all of it.
     let asked = RunOptions { ends_at_oom: true, ..RunOptions::default() };
-    let Some(fits) = done("fits", source, &asked) else { return };
+    let Some(fits) = done(source, &asked) else { return };
     assert_eq!((fits.report.status, fits.report.failed), (0, None));
 }
 
@@ -316,13 +306,13 @@ fn a_run_that_is_stopped_is_ended() {
     if !has_python() {
         return;
     }
-    let folder = folder("stopped");
-    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner"), folder.0.join("runner"))
+    let folder = folder();
+    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner"), folder.path().join("runner"))
         .expect("a link");
-    let file = folder.0.join("program.py");
+    let file = folder.path().join("program.py");
     fs::write(&file, "import time\ntime.sleep(600)\n").expect("the program is written");
-    let asked = program(file, folder.0.join("output"));
-    let prepared = LibraryFolder { folder: folder.0.clone(), preload: Vec::new() };
+    let asked = program(file, folder.path().join("output"));
+    let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
     let report = run_until(&asked, &torch(stub().join("torch")), &prepared, || true).expect("it starts");
     assert!(report.is_cut && report.error.as_deref() == Some("SIGKILL"), "{report:?}");
 }
@@ -335,24 +325,24 @@ fn program(file: PathBuf, output: PathBuf) -> Program {
 #[test]
 fn a_snapshot_is_written_even_after_an_exception() {
     let asked = RunOptions { is_with_snapshot: true, ..RunOptions::default() };
-    let Some(done) = done("snapshot", "import torch\ntorch.take(1)\n1 / 0\n", &asked) else { return };
+    let Some(done) = done("import torch\ntorch.take(1)\n1 / 0\n", &asked) else { return };
     assert_eq!(done.snapshot.as_deref(), Some("snapshot"));
 }
 
 #[test]
 fn a_release_without_recordings_is_named() {
     let source = "import torch\ntorch.take(1)\n";
-    let Some(known) = done("known", source, &RunOptions::default()) else { return };
+    let Some(known) = done(source, &RunOptions::default()) else { return };
     assert!(known.report.remarks.is_empty());
     let asked = RunOptions { is_new_release: true, ..RunOptions::default() };
-    let Some(new) = done("new", source, &asked) else { return };
+    let Some(new) = done(source, &asked) else { return };
     assert!(new.report.remarks[0].contains("those of 2.99 may have other sizes"), "{:?}", new.report.remarks);
     assert!(new.report.remarks[1].starts_with("Python 3.12.3 keeps"), "{:?}", new.report.remarks);
 }
 
 #[test]
 fn a_program_without_pytorch_has_a_report() {
-    let Some(done) = done("plain", "print('no torch')", &RunOptions::default()) else { return };
+    let Some(done) = done("print('no torch')", &RunOptions::default()) else { return };
     assert!(done.report.devices.is_empty() && done.report.is_exact());
     assert_eq!(json(&done.report)["lines"][0]["text"], "no torch");
 }
@@ -362,8 +352,8 @@ fn a_program_without_pytorch_has_a_report() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_folder_is_made_once() {
-    let folder = folder("prepare");
-    let package = folder.0.join("torch");
+    let folder = folder();
+    let package = folder.path().join("torch");
     fs::create_dir_all(package.join("lib")).expect("the package is made");
     let write = |path: &Path, library: &Library<'_>| {
         fs::write(path, write_library(library).expect("it is written")).expect("the file is written");
@@ -371,9 +361,9 @@ fn a_folder_is_made_once() {
     let own =
         Library { name: "libtorch_cuda.so", needed: &["libcudart.so.13", "libc.so.6"], ..Library::default() };
     write(&package.join("lib/libtorch_cuda.so"), &own);
-    let standin = folder.0.join("libblockyard_standin.so");
+    let standin = folder.path().join("libblockyard_standin.so");
     write(&standin, &Library { name: "libblockyard_standin.so", ..Library::default() });
-    let cache = folder.0.join("cache");
+    let cache = folder.path().join("cache");
     let first = prepare_in(&torch(package.clone()), &standin, &cache).expect("it is made");
     for file in
         ["runner/__main__.py", "libblockyard_standin.so", "libblockyard_standin_rest.so", "generated.txt"]

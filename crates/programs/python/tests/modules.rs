@@ -56,7 +56,8 @@ fn what_is_not_here_can_be_imported_and_says_what_to_use_when_it_is_called() {
 
 #[test]
 fn modules_beside_the_program_are_its_own() {
-    let folder = std::env::temp_dir().join(format!("blockyard-beside-{}", std::process::id()));
+    let temporary = tempfile::tempdir().expect("a folder");
+    let folder = temporary.path();
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         std::fs::create_dir_all(path.parent().expect("below the folder")).expect("a folder");
@@ -67,7 +68,7 @@ fn modules_beside_the_program_are_its_own() {
     write("models/__init__.py", "from .small import *\n");
     write("models/small.py", "def width():\n    return 7\n\ndef fail():\n    return 1 / 0\n");
     write("plain/part.py", "from data import Corpus\nsize = Corpus.size + 1\n");
-    let settings = ProgramSettings { folder: Some(folder.clone()), ..ProgramSettings::default() };
+    let settings = ProgramSettings { folder: Some(folder.to_owned()), ..ProgramSettings::default() };
     let source = "import data\nfrom models import *\nfrom plain.part import size\nfrom settings import rate\n\
                   print(data.Corpus.size, width(), size, rate)\n\
                   import missing_one\n";
@@ -82,7 +83,6 @@ fn modules_beside_the_program_are_its_own() {
         folder.join("models/small.py").display()
     );
     assert!(traceback.contains(&frame) && traceback.contains("line 2, in <module>"), "{traceback}");
-    std::fs::remove_dir_all(folder).expect("the folder goes");
 }
 
 #[test]

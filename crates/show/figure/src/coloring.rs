@@ -103,7 +103,7 @@ const AGES: [(u64, &str); 6] = [
 ];
 
 impl Groups {
-    /// Groups the allocations by what `by` says. At most nine groups have a separate entry; the smallest
+    /// Groups the allocations by what `by` says. At most eight groups have a separate entry; the smallest
     /// groups share the last entry, or, where colors are shades of categories, an entry for each category.
     #[must_use]
     pub fn new(allocations: &Allocations, recording: &Recording, by: ColorBy) -> Self {

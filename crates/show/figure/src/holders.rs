@@ -27,6 +27,49 @@ pub enum AllocationFilter {
     /// Allocations that were made after the first moment, exist at the second, and whose free is not
     /// requested by then.
     NewBetween(usize, usize),
+    /// Allocations that were made after the first moment and up to the second, whether they exist then or
+    /// not.
+    MadeBetween(usize, usize),
+}
+
+/// What happened in a range of moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeSums {
+    /// How many allocations were made, and their bytes.
+    pub made: (usize, Bytes),
+    /// How many allocations were freed, and their bytes; also of those that were made before.
+    pub freed: (usize, Bytes),
+    /// The allocations that were made in the range and not freed in it.
+    pub kept: (usize, Bytes),
+    /// The most active bytes, and the first moment that has them.
+    pub peak: (Bytes, usize),
+}
+
+/// The sums of what happened after the moment `first` and up to the moment `last`.
+#[must_use]
+pub fn range_sums(allocations: &Allocations, first: usize, last: usize) -> RangeSums {
+    let is_within = |moment: u32| moment != NEVER && (moment as usize) > first && (moment as usize) <= last;
+    let mut sums = RangeSums::default();
+    let add = |sum: &mut (usize, Bytes), size: u64| {
+        *sum = (sum.0 + 1, sum.1.saturating_add(Bytes::new(size)));
+    };
+    for ((size, start), freed) in
+        allocations.sizes().iter().zip(allocations.starts()).zip(allocations.frees())
+    {
+        let (is_made, is_freed) = (is_within(*start), is_within(*freed));
+        if is_made {
+            add(&mut sums.made, *size);
+        }
+        if is_freed {
+            add(&mut sums.freed, *size);
+        }
+        if is_made && !is_freed {
+            add(&mut sums.kept, *size);
+        }
+    }
+    let moments = (first..=last).rev().map(|moment| (allocations.active_bytes(moment), moment));
+    sums.peak = moments.max_by_key(|(bytes, _)| *bytes).unwrap_or_default();
+    sums
 }
 
 /// The property by which allocations are grouped.
@@ -139,6 +182,10 @@ pub fn rows_in(allocations: &Allocations, scope: AllocationFilter) -> Vec<usize>
             let mut rows = allocations.allocated_at(last);
             rows.retain(|row| started(row) > first);
             rows
+        }
+        AllocationFilter::MadeBetween(one, other) => {
+            let (first, last) = (one.min(other), one.max(other));
+            (0..allocations.len()).filter(|row| started(row) > first && started(row) <= last).collect()
         }
     }
 }

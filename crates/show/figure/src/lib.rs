@@ -13,6 +13,7 @@
 //! * [`MapOverview`]: all segments as one strip above the rows of the segment map.
 //! * [`ColorBy`] and [`Groups`]: the color of each allocation, and the legend.
 //! * [`compared_timelines`], [`planned_layout`] and [`pinned_segments`]: the figures of the lab's answers.
+//! * [`fit_curves`]: peaks of runs over a value, as `blockyard fit` finds them.
 //! * [`Rects`]: allocations as rectangles for a renderer on a GPU.
 //! * [`Player`] and [`reduce`]: where the reader is in the recording.
 //! * [`describe_step`], [`describe_event`], [`block_facts`] and the `_text` functions: steps, events, blocks
@@ -66,6 +67,7 @@
 mod allocations;
 mod answers;
 mod apportion;
+mod axis_part;
 mod changes;
 mod coloring;
 mod conversions;
@@ -96,9 +98,11 @@ mod words;
 
 pub use allocations::{AllocationLifetime, Allocations, Collector};
 pub use answers::{
-    ComparedCurve, ComparedTimelines, CurvePart, PinnedBlock, PinnedRow, PlacedBlock, PlannedLayout,
-    compared_timelines, pinned_segments, pinned_segments_height, planned_layout,
+    ComparedCurve, ComparedTimelines, CurvePart, FitCurve, FitOutcome, FitPoint, PinnedBlock, PinnedRow,
+    PlacedBlock, PlannedLayout, answer_sides, compared_timelines, fit_curve_role, fit_curves,
+    pinned_segments, pinned_segments_height, planned_layout,
 };
+pub use axis_part::AxisPart;
 pub use changes::{Changes, ReleasedSegment};
 pub use coloring::{ColorBy, Groups, LegendEntry};
 pub use conversions::{ByteUnit, percent, px};
@@ -110,8 +114,9 @@ pub use grid::{
 };
 pub use heading::{ShownPart, figure_facts};
 pub use holders::{
-    AllocationFilter, AllocationQuery, FlameGraph, FlameNode, GroupBy, GroupKey, Holder, bytes_of,
-    flame_scene, frame_text, group_key, group_text, holder_text, holder_texts, holders, rows_in, stack_lines,
+    AllocationFilter, AllocationQuery, FlameGraph, FlameNode, GroupBy, GroupKey, Holder, RangeSums, bytes_of,
+    flame_scene, frame_text, group_key, group_text, holder_text, holder_texts, holders, range_sums, rows_in,
+    stack_lines,
 };
 pub use map::{
     Direction, MapAnchor, MapOverview, MapView, RowHeight, SegmentZoom, next_block, pan_segment, scroll_to,
@@ -129,11 +134,11 @@ pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
 pub use timeline::{
-    Clock, Series, TimelineView, partial_timeline, plot_sides, small_timeline, timeline, timeline_cursor,
-    timeline_line, timeline_mini_map, timeline_mini_map_window, timeline_plot, timeline_step_at,
-    timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
+    Clock, Series, TimelineView, moment_sides, partial_timeline, plot_sides, small_timeline, timeline,
+    timeline_cursor, timeline_line, timeline_mini_map, timeline_mini_map_window, timeline_plot,
+    timeline_range, timeline_step_at, timeline_strip, timeline_strip_cursor, timeline_strip_step_at,
 };
 pub use words::{
-    StepText, block_age_steps, block_facts, breakdown_text, describe_event, describe_step, describe_target,
-    map_text, timeline_text,
+    FailureText, StepText, block_age_steps, block_facts, breakdown_text, describe_event, describe_step,
+    describe_target, map_text, timeline_text,
 };

@@ -164,12 +164,12 @@ impl Role {
     /// How many streams have their own color.
     pub const STREAMS: u8 = 6;
 
-    /// How many groups of allocations have their own color.
-    pub const GROUPS: u8 = 10;
+    /// How many groups of allocations have their own color: eight hues, and the grey of all others.
+    pub const GROUPS: u8 = 9;
 
     /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`], sites up to
     /// [`Role::SITES`] and steps up to [`Role::STEPS`].
-    pub const ALL: [Self; 64] = [
+    pub const ALL: [Self; 63] = [
         Self::Requested,
         Self::Rounding,
         Self::Pending,
@@ -206,7 +206,6 @@ impl Role {
         Self::Group(6),
         Self::Group(7),
         Self::Group(8),
-        Self::Group(9),
         Self::Site(0),
         Self::Site(1),
         Self::Site(2),
@@ -290,8 +289,7 @@ impl Role {
                 5 => "--role-group-5",
                 6 => "--role-group-6",
                 7 => "--role-group-7",
-                8 => "--role-group-8",
-                _ => "--role-group-9",
+                _ => "--role-group-8",
             },
             Self::Site(index) => SITE_VARIABLES.get(usize::from(index % Self::SITES)).copied().unwrap_or(""),
             Self::Step(index) => STEP_VARIABLES.get(usize::from(index % Self::STEPS)).copied().unwrap_or(""),

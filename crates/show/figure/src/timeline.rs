@@ -20,13 +20,13 @@ mod view;
 pub(crate) use axis::tick_step;
 pub(crate) use axis::{draw_x_axis, duration};
 pub use clock::Clock;
-pub use cursor::{timeline_cursor, timeline_line};
+pub use cursor::{timeline_cursor, timeline_line, timeline_range};
 pub use draw::timeline;
 pub use partial::partial_timeline;
 pub use series::Series;
 pub use strip::{
     small_timeline, timeline_mini_map, timeline_mini_map_window, timeline_strip, timeline_strip_cursor,
-    timeline_strip_step_at, timeline_strip_window,
+    timeline_strip_step_at,
 };
 pub(crate) use view::XScale;
-pub use view::{TimelineView, plot_sides, timeline_plot, timeline_step_at};
+pub use view::{TimelineView, moment_sides, plot_sides, timeline_plot, timeline_step_at};

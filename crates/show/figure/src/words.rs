@@ -14,6 +14,6 @@ mod text;
 pub use event::describe_event;
 pub use facts::{block_age_steps, block_facts};
 pub(crate) use names::pool_heading;
-pub use step::{StepText, describe_step};
+pub use step::{FailureText, StepText, describe_step};
 pub use target::describe_target;
 pub use text::{breakdown_text, map_text, timeline_text};

@@ -247,10 +247,10 @@ impl Condition {
                 let clause = if outcome == &StepOutcome::Done {
                     format!("the request for {name} passes")
                 } else {
-                    let words = blockyard_figure::describe_step(stretch.recording, request).sentence;
+                    let words = blockyard_figure::describe_step(stretch.recording, request);
                     // The attempts before the failure are in the figures; here the cause helps most.
-                    let cause = words.find("out of memory").and_then(|from| words.get(from..));
-                    format!("the request for {name} fails: {}", cause.unwrap_or(&words))
+                    let why = words.failure.map_or(words.sentence, |failure| failure.why);
+                    format!("the request for {name} fails: {why}")
                 };
                 Ok(((*outcome == StepOutcome::Done) == *passes, clause))
             }

@@ -55,10 +55,9 @@ impl GradeRow {
     pub fn of(file: &str, lesson: &str, exercise: &Exercise, grade: &Grade) -> Self {
         let missed = grade.goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.goal.clone());
         let is_met = |goal: &&crate::exercise::GoalResult| goal.is_met;
-        let (result, message) = match grade.sentence.strip_prefix("Not yet: ") {
-            _ if grade.is_passed => (GradeResult::Passed, String::new()),
-            Some(why) => (GradeResult::NotYet, why.to_owned()),
-            None => (GradeResult::NotYet, grade.sentence.clone()),
+        let (result, message) = match &grade.why_missed {
+            None => (GradeResult::Passed, String::new()),
+            Some(why) => (GradeResult::NotYet, why.clone()),
         };
         Self {
             file: file.to_owned(),

@@ -118,7 +118,7 @@ fn examine<'a>(
     let answers = match run {
         Ok(run) => {
             let conditions = conditions_of(run);
-            let answer = verdict(run, &conditions, on_progress)?;
+            let answer = verdict(run, &conditions, on_progress)?.answer;
             let tried = || settings::tried(run, &conditions, &options.tried, on_progress);
             Some((answer, run.has_requests().then(tried).transpose()?))
         }

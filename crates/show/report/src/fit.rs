@@ -1,15 +1,16 @@
 //! The page with the result of `blockyard fit`: peak memory over the value, with the limit as a line.
 
 mod answer;
-mod curve;
 
 pub use answer::fit_page;
 pub(crate) use answer::page_of_answer;
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Size, Theme};
-use blockyard_record::{Bytes, grouped};
+pub use blockyard_figure::{FitCurve, FitOutcome, FitPoint};
+
+use blockyard_figure::{Size, Theme, fit_curve_role, fit_curves};
+use blockyard_record::grouped;
 
 use crate::document::{VERSION, write_head};
 use crate::figures::write_figure;
@@ -40,45 +41,6 @@ pub struct FitReport {
     pub facts: Vec<(String, String)>,
 }
 
-/// The runs of one search, and its answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FitCurve {
-    /// The name that distinguishes the search from the others: a GPU, a value, settings or a layout.
-    pub name: String,
-    /// The most that may be reserved.
-    pub limit: Bytes,
-    /// The GPU whose limit that is.
-    pub gpu: String,
-    /// The largest value that fits, where it is known.
-    pub largest: Option<u64>,
-    /// The runs of the search, in any order.
-    pub points: Vec<FitPoint>,
-}
-
-/// One run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FitPoint {
-    /// The value.
-    pub value: u64,
-    /// Most bytes of allocated blocks.
-    pub allocated: Bytes,
-    /// Most bytes of segments.
-    pub reserved: Bytes,
-    /// The result of the run.
-    pub outcome: FitOutcome,
-}
-
-/// The result of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FitOutcome {
-    /// No request ran out of memory.
-    Fits,
-    /// A request ran out of memory; the peaks are those until then.
-    RunsOut,
-    /// The run had no limit.
-    WithoutLimit,
-}
-
 /// The page as HTML. The same input gives the same page.
 #[must_use]
 pub fn fit_report(page: &FitReport) -> String {
@@ -92,7 +54,9 @@ pub fn fit_report(page: &FitReport) -> String {
     );
     let title = format!("Peak memory over {}", page.varied);
     let _ = writeln!(out, "<h3>{}</h3>", escaped(&title));
-    write_figure(&mut out, &title, &page_text(page), CAPTION, &SIZES, &|size| curve::scene(page, size));
+    write_figure(&mut out, &title, &page_text(page), CAPTION, &SIZES, &|size| {
+        fit_curves(&page.varied, &page.curves, size)
+    });
     write_answers(&mut out, page);
     let _ = writeln!(out, "<h3>Runs</h3>");
     for (index, curve) in page.curves.iter().enumerate() {
@@ -127,7 +91,7 @@ fn page_text(page: &FitReport) -> String {
 }
 
 fn color(index: usize) -> String {
-    let role = curve::role(index);
+    let role = fit_curve_role(index);
     format!("<span class=\"mark\" style=\"background:{}\"></span>", Theme::Page.color(role))
 }
 
@@ -189,6 +153,8 @@ fn write_runs(out: &mut String, page: &FitReport, index: usize, curve: &FitCurve
 
 #[cfg(test)]
 mod tests {
+    use blockyard_record::Bytes;
+
     use super::*;
 
     fn point(value: u64, mib: u64, outcome: FitOutcome) -> FitPoint {

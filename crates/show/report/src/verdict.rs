@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::{Series, steps_at_allocation};
-use blockyard_lab::{Finding, FindingTopic, MomentName, Verdict as Answer, VerdictMoment};
+use blockyard_lab::{Finding, FindingTopic, MomentName, VerdictAnswer, VerdictMoment};
 use blockyard_record::{Recording, counted, grouped};
 use blockyard_rules::conf_text;
 
@@ -22,7 +22,7 @@ pub(crate) struct VerdictPart<'a> {
     pub(crate) moment: &'a Moment,
     pub(crate) held: &'a [PlaceBytes],
     /// The verdict of the lab; `None` where the requests cannot be replayed.
-    pub(crate) answer: Option<&'a Answer>,
+    pub(crate) answer: Option<&'a VerdictAnswer>,
     /// The settings that were tried, as rows of a table below.
     pub(crate) settings: Option<&'a Settings>,
     pub(crate) certificate: &'a ReportCertificate,
@@ -115,7 +115,7 @@ impl VerdictPart<'_> {
         match self.moment.kind {
             MomentKind::OutOfMemory => {
                 let replayed = match self.answer {
-                    Some(answer) if answer.autopsy.is_none() => "; a replay of its requests does not",
+                    Some(answer) if answer.cause.is_none() => "; a replay of its requests does not",
                     _ => "",
                 };
                 format!(

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, Page, Window, drive, drive_at};
 use serde_json::json;
 
-use crate::{choose, id, workload, write_workload};
+use crate::{choose, fixture, id, workload, write_workload};
 
 fn at(path: &str, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at(path, Window::default(), GpuChoice::None, test)
@@ -16,13 +16,13 @@ fn hash(page: &Page) -> Result<String> {
 }
 
 #[test]
-fn the_first_page_has_a_story_and_three_doors() -> Result<()> {
+fn the_first_page_has_three_doors_and_a_story() -> Result<()> {
     at("/", |page| {
         page.wait_text("h1", "more GPU memory than your tensors use")?;
         page.wait_for(&id("stage"))?;
         page.wait_text(&id("answer"), "CUDA context")?;
         page.check_accessible()?;
-        page.click(&id("door-workbench"))?;
+        page.click(&id("nav-workbench"))?;
         page.wait_for(&id("map"))?;
         ensure!(page.execute("return document.title", &[])? == json!("The terms · Blockyard"));
         page.execute("history.back()", &[])?;
@@ -347,15 +347,15 @@ fn an_embedded_figure_has_nothing_around_it_and_tells_its_height() -> Result<()>
 #[test]
 fn a_recording_opens_at_its_peak() -> Result<()> {
     drive(|page| {
-        page.click(&id("sample-gnn_random"))?;
-        page.wait_text(&id("document-title"), "GNN training")?;
+        page.upload(&id("file"), &fixture("programs/gnn_random"))?;
+        page.wait_text(&id("document-title"), "gnn_random")?;
         page.wait_for(&id("headline"))?;
         let peak = page.text(&id("position"))?;
         page.press(Key::End)?;
         page.press("k")?;
         page.wait_text(&id("position"), &peak)?;
         page.press("K")?;
-        page.wait_until("location.hash.startsWith('#sample=gnn_random')")?;
+        page.wait_until("location.hash.startsWith('#own-file')")?;
         Ok(())
     })
 }

@@ -42,13 +42,13 @@ fn try_site(folder: &Path) -> Result<()> {
     page.goto("/courses/blockyard/index.html#lesson=reserved&card=2")?;
     page.wait_text(&id("card-position"), "Card 2 of")?;
     // The worker and the samples are found below the path too.
-    page.goto("/courses/blockyard/index.html#sample=gnn_random")?;
+    page.goto("/courses/blockyard/index.html#sample=kept_losses")?;
     page.wait_for(&id("headline"))?;
-    page.wait_text(&id("document-title"), "GNN")?;
+    page.wait_text(&id("document-title"), "A list that keeps every loss")?;
     page.click(&id("share"))?;
-    page.wait_until("document.querySelector('[data-testid=share-link]')?.value.includes('gnn_random')")?;
+    page.wait_until("document.querySelector('[data-testid=share-link]')?.value.includes('kept_losses')")?;
     let link = page.value(&id("share-link"))?;
-    ensure!(link.contains("/courses/blockyard/index.html#sample=gnn_random"), "{link}");
+    ensure!(link.contains("/courses/blockyard/index.html#sample=kept_losses"), "{link}");
     page.goto("/courses/index.html")?;
     let inside = "document.querySelector('iframe').contentDocument?";
     // The condition is not about the element itself, which belongs to another document.

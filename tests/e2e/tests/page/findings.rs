@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive, drive_at};
 use serde_json::json;
 
-use crate::{choose, id, run_program, snapshot, wait_long};
+use crate::{choose, fixture, id, run_program, snapshot, wait_long};
 
 const LAPTOP: Window = Window { width: 1366, height: 768 };
 const PHONE: Window = Window { width: 390, height: 844 };
@@ -64,14 +64,14 @@ fn files_of_ranks_have_a_verdict_about_the_rank_that_decides() -> Result<()> {
 #[test]
 fn the_verdict_and_the_figures_have_one_peak() -> Result<()> {
     drive(|page| {
-        page.click(&id("sample-resnet50_amp"))?;
+        page.upload(&id("file"), &fixture("programs/resnet50_amp"))?;
         page.wait_text(&id("verdict-headline"), "It fits")?;
         ensure!(page.count(&id("verdict-other-peak"))? == 0, "ResNet-50 has one peak");
         page.wait_text(&id("position"), "step 7,024 of")?;
         page.click("#tab-holders")?;
         page.wait_text(&id("holders-summary"), "at the peak, after step 7,024")?;
         page.click("#tab-lab")?;
-        page.goto("#sample=gpt2_varlen")?;
+        page.upload(&id("file"), &fixture("programs/gpt2_varlen"))?;
         page.wait_text(&id("verdict-headline"), "It fits: at most 10.12 GiB")?;
         ensure!(page.count(&id("verdict-other-peak"))? == 0, "GPT-2 has one peak");
         Ok(())
@@ -81,7 +81,7 @@ fn the_verdict_and_the_figures_have_one_peak() -> Result<()> {
 #[test]
 fn no_border_moves_when_tabs_change() -> Result<()> {
     drive_at("/#workbench", LAPTOP, GpuChoice::None, |page| {
-        page.click(&id("sample-gnn_random"))?;
+        page.upload(&id("file"), &fixture("programs/gnn_random"))?;
         page.wait_text(&id("verdict-headline"), "It fits")?;
         let (side, tabs) = (page.rect(&id("divide-side"))?, page.rect(".tabs")?);
         for tab in ["#tab-source", "#tab-holders", "#tab-numbers", "#tab-lab"] {

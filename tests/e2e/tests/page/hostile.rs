@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 use blockyard_e2e::{PATIENCE_WITH_LARGE_FILES, Page, drive, wait_for_answer};
@@ -75,56 +75,45 @@ fn fields_and_actions_of_another_vendor_are_passed_over_and_counted() -> Result<
     })
 }
 
-/// A pickle of a trace in which each allocation has its own stack; removed when the test is over.
-struct ManyStacks(PathBuf);
-
-impl ManyStacks {
-    fn new() -> Result<Self> {
-        let file = Self(std::env::temp_dir().join(format!("blockyard-stacks-{}.pickle", std::process::id())));
-        let mut out = BufWriter::new(File::create(&file.0)?);
-        out.write_all(b"\x80\x04")?;
-        // The texts, each in the memo under its number.
-        for text in [
-            "segments",
-            "device_traces",
-            "action",
-            "alloc",
-            "addr",
-            "size",
-            "frames",
-            "name",
-            "f",
-            "filename",
-            "x.py",
-            "line",
-        ] {
-            let length = u8::try_from(text.len())?;
-            out.write_all(&[0x8c, length])?;
-            out.write_all(text.as_bytes())?;
-            out.write_all(b"\x940")?;
-        }
-        out.write_all(b"}(h\0]h\x01]]")?;
-        for line in 0..STACKS {
-            if line % 1000 == 0 {
-                out.write_all(b"(")?;
-            }
-            out.write_all(b"}(h\x02h\x03h\x04K\x07h\x05K\x08h\x06]}(h\x07h\x08h\x09h\x0ah\x0bJ")?;
-            out.write_all(&line.to_le_bytes())?;
-            out.write_all(b"uau")?;
-            if line % 1000 == 999 {
-                out.write_all(b"e")?;
-            }
-        }
-        out.write_all(b"au.")?;
-        out.flush()?;
-        Ok(file)
+/// Writes a pickle of a trace in which each allocation has its own stack.
+fn write_many_stacks(path: &Path) -> Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    out.write_all(b"\x80\x04")?;
+    // The texts, each in the memo under its number.
+    for text in [
+        "segments",
+        "device_traces",
+        "action",
+        "alloc",
+        "addr",
+        "size",
+        "frames",
+        "name",
+        "f",
+        "filename",
+        "x.py",
+        "line",
+    ] {
+        let length = u8::try_from(text.len())?;
+        out.write_all(&[0x8c, length])?;
+        out.write_all(text.as_bytes())?;
+        out.write_all(b"\x940")?;
     }
-}
-
-impl Drop for ManyStacks {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+    out.write_all(b"}(h\0]h\x01]]")?;
+    for line in 0..STACKS {
+        if line % 1000 == 0 {
+            out.write_all(b"(")?;
+        }
+        out.write_all(b"}(h\x02h\x03h\x04K\x07h\x05K\x08h\x06]}(h\x07h\x08h\x09h\x0ah\x0bJ")?;
+        out.write_all(&line.to_le_bytes())?;
+        out.write_all(b"uau")?;
+        if line % 1000 == 999 {
+            out.write_all(b"e")?;
+        }
     }
+    out.write_all(b"au.")?;
+    out.flush()?;
+    Ok(())
 }
 
 fn wait_for_end(page: &Page, name: &str) -> Result<()> {
@@ -137,11 +126,12 @@ fn wait_for_end(page: &Page, name: &str) -> Result<()> {
 
 #[test]
 fn a_million_stacks_open() -> Result<()> {
-    let file = ManyStacks::new()?;
-    let name = file.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let folder = tempfile::tempdir()?;
+    let (name, file) = ("stacks.pickle", folder.path().join("stacks.pickle"));
+    write_many_stacks(&file)?;
     drive(|page| {
-        page.upload(&id("file"), &file.0)?;
-        wait_for_end(page, &name)?;
+        page.upload(&id("file"), &file)?;
+        wait_for_end(page, name)?;
         // No segment of the file has the memory of its allocations. The page says so in place of the figures,
         // with the facts of the trace.
         page.wait_text(&id("unplaced"), "1,000,000 allocations of 7.63 MiB in all")?;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use blockyard_e2e::{PATIENCE_WITH_LARGE_FILES, drive, wait_for_answer};
@@ -14,30 +14,13 @@ use crate::{fixture, id};
 
 const BYTES: u64 = 300_000_000;
 
-/// A file that is removed when the test is over.
-struct LargeFile(PathBuf);
-
-impl LargeFile {
-    fn new() -> Result<Self> {
-        let short = fixture("x").with_file_name("snapshots").join("resnet50_amp.pickle.gz");
-        let short = read(File::open(short)?, &mut |_| ControlFlow::Continue(()))?;
-        let path = std::env::temp_dir().join(format!("blockyard-large-{}.pickle", std::process::id()));
-        let made = Self(path);
-        let mut out = BufWriter::new(File::create(&made.0)?);
-        write_long(&short, &mut out, BYTES)?;
-        out.flush()?;
-        Ok(made)
-    }
-
-    fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for LargeFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// Writes a trace of at least [`BYTES`].
+fn write_large(path: &Path) -> Result<()> {
+    let short = fixture("x").with_file_name("snapshots").join("resnet50_amp.pickle.gz");
+    let short = read(File::open(short)?, &mut |_| ControlFlow::Continue(()))?;
+    let mut out = BufWriter::new(File::create(path)?);
+    write_long(&short, &mut out, BYTES)?;
+    Ok(out.flush()?)
 }
 
 /// Keeps each caption of the growing figure in `window.captions`.
@@ -71,22 +54,23 @@ fn entries_read(caption: &str) -> Result<u64> {
 
 #[test]
 fn a_file_of_300_mb_opens_in_pieces_and_can_be_cancelled() -> Result<()> {
-    let large = LargeFile::new()?;
-    ensure!(std::fs::metadata(large.path())?.len() >= BYTES);
-    let name = large.path().file_name().context("a name")?.to_string_lossy().into_owned();
+    let folder = tempfile::tempdir()?;
+    let (name, large) = ("large.pickle", folder.path().join("large.pickle"));
+    write_large(&large)?;
+    ensure!(std::fs::metadata(&large)?.len() >= BYTES);
     drive(|page| {
         let before = page.text(&id("document-title"))?;
         // The button is pressed by a script in the page, since a busy machine may read the whole file between
         // two commands of the driver.
         page.execute(CANCEL_WHILE_READING, &[])?;
-        page.upload(&id("file"), large.path())?;
+        page.upload(&id("file"), &large)?;
         page.wait_until("window.isCancelled")?;
         page.wait_gone(&id("progress"))?;
         ensure!(page.text(&id("document-title"))? == before, "what was open is gone");
         // A script in the page notes the captions of the growing figure, since a busy machine may read the
         // whole file between two questions.
         page.execute(NOTE_CAPTIONS, &[])?;
-        page.upload(&id("file"), large.path())?;
+        page.upload(&id("file"), &large)?;
         // A figure of the part that is read grows long before the file is open.
         page.wait_until("window.captions.length > 0")?;
         // Reading that many events takes longer than a test waits for one thing.

@@ -10,6 +10,7 @@ mod exercises;
 mod failures;
 mod figures;
 mod findings;
+mod gestures;
 mod gpu;
 mod grading;
 mod hostile;

@@ -127,3 +127,61 @@ fn the_result_of_a_click_is_in_sight() -> Result<()> {
     }
     Ok(())
 }
+
+/// Each sample with the first sentence that a reader sees.
+const SAMPLES: [(&str, &str); 4] = [
+    ("growing_sizes", "Out of memory at read_text growing_sizes.py:18"),
+    ("kept_losses", "Out of memory by a leak at train_step kept_losses.py:14"),
+    ("activations", "Out of memory at forward activations.py:23"),
+    ("ranks", "Out of memory at train_step ranks.py:22"),
+];
+
+#[test]
+fn each_sample_opens_on_a_verdict_that_names_its_own_line() -> Result<()> {
+    for (name, sentence) in SAMPLES {
+        drive_at("/", LAPTOP, GpuChoice::None, |page| {
+            resize(page, LAPTOP)?;
+            page.click(&id(&format!("door-{name}")))?;
+            page.wait_text(&id("verdict-headline"), sentence)?;
+            wait_seen(page, &id("verdict-headline"))?;
+            page.wait_gone(&id("lab-work"))?;
+            let found = controls(page)?;
+            ensure!(found.len() <= MOST_CONTROLS, "{name}: {} controls: {found:?}", found.len());
+            ensure!(page.text(&id("verdict-fit"))?.starts_with(&format!("blockyard fit {name}.py --vary")));
+            page.wait_until(&format!("location.hash.startsWith('#sample={name}')"))?;
+            page.check_accessible()
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn the_summary_is_copied_as_plain_text() -> Result<()> {
+    drive_at("/#sample=growing_sizes", LAPTOP, GpuChoice::None, |page| {
+        page.wait_for(&id("verdict-headline"))?;
+        page.wait_gone(&id("lab-work"))?;
+        // The browser of the tests has no clipboard.
+        let watch = "window.copied = [];
+            Object.defineProperty(navigator, 'clipboard', {
+                value: { writeText: (text) => { copied.push(text); return Promise.resolve(); } },
+            });";
+        page.execute(watch, &[])?;
+        scroll_and_click(page, "copy-summary")?;
+        page.wait_text(&id("message"), "The summary is copied.")?;
+        let text = page.execute("return copied[0]", &[])?;
+        let text = text.as_str().unwrap_or_default();
+        for line in [
+            "Out of memory with memory free: out of memory at `read_text growing_sizes.py:18`",
+            "What helps:\n- with expandable_segments:True the request passes",
+            "What held the memory at the failure:\n- 1.44 GiB in 49 blocks: read_text growing_sizes.py:18",
+        ] {
+            ensure!(text.contains(line), "{line} is not in {text}");
+        }
+        // The dialog that shares has the same text.
+        page.click(&id("share"))?;
+        page.click(&id("share-summary"))?;
+        page.wait_text(&id("report-words"), "The summary is copied.")?;
+        ensure!(page.execute("return copied[1] === copied[0]", &[])? == json!(true), "another text");
+        Ok(())
+    })
+}

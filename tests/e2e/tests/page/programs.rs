@@ -288,13 +288,14 @@ fn on_a_phone_the_program_the_output_and_the_figures_stand_below_each_other() ->
 fn a_page_without_python_says_why_and_takes_it_when_it_is_there() -> Result<()> {
     // The folder is as `cargo xtask play` leaves it until Python is built.
     let dist = built_page()?;
-    let folder = std::env::temp_dir().join(format!("blockyard-late-{}", std::process::id()));
-    copy(&dist, &folder)?;
+    let temporary = tempfile::tempdir()?;
+    let folder = temporary.path();
+    copy(&dist, folder)?;
     let (python, absent) = (folder.join("python"), folder.join("python/absent.txt"));
     std::fs::remove_dir_all(&python)?;
     std::fs::create_dir(&python)?;
     std::fs::write(&absent, "this page was built without Python: npm brought no Pyodide\n")?;
-    let page = Page::of(&folder, Window::default(), GpuChoice::None)?;
+    let page = Page::of(folder, Window::default(), GpuChoice::None)?;
     page.goto("/#python")?;
     run_program(&page, "print(1 + 1)\n")?;
     page.wait_text(&id("program-status"), "This page was built without Python: npm brought no Pyodide.")?;
@@ -305,7 +306,6 @@ fn a_page_without_python_says_why_and_takes_it_when_it_is_there() -> Result<()> 
     std::fs::remove_file(&absent)?;
     wait_long(&page, &id("program-status"), "Finished")?;
     page.wait_text(&id("printed"), "2")?;
-    std::fs::remove_dir_all(folder)?;
     Ok(())
 }
 

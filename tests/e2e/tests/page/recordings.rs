@@ -4,14 +4,14 @@ use anyhow::{Context, Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, Window, drive, drive_at};
 use serde_json::json;
 
-use crate::{fixture, id, write_workload};
+use crate::{choose, fixture, id, write_workload};
 
 const GPT2: &str = "52,141 of 52,141 events identical";
 
 #[test]
 fn gpt2_opens_identically_and_each_move_of_the_scrubber_is_drawn() -> Result<()> {
     drive(|page| {
-        page.click(&id("sample-gpt2_varlen"))?;
+        page.upload(&id("file"), &fixture("programs/gpt2_varlen"))?;
         page.wait_text(&id("headline"), GPT2)?;
         let script = "
             const slider = document.querySelector(arguments[0]);
@@ -91,20 +91,21 @@ fn a_reload_opens_the_readers_own_file_again() -> Result<()> {
 }
 
 #[test]
-fn space_plays_behind_the_button_that_opened_a_sample() -> Result<()> {
+fn space_plays_behind_the_list_that_opened_a_sample() -> Result<()> {
     drive(|page| {
         page.goto("#workbench")?;
-        page.click(&id("sample-gpt2_varlen"))?;
-        page.wait_text(&id("position"), "step 32,101 of 34,659")?;
+        choose(page, "sample", "kept_losses")?;
+        page.wait_text(&id("verdict-headline"), "kept_losses.py")?;
+        let opened = page.text(&id("position"))?;
         page.press(Key::Home)?;
-        page.wait_text(&id("position"), "of 34,659")?;
+        page.wait_text(&id("position"), "step 0 of")?;
         page.press(" ")?;
         page.wait_until(
             "!document.querySelector(\"[data-testid='position']\").textContent.startsWith('step 0 ')",
         )?;
         page.press(" ")?;
         let position = page.text(&id("position"))?;
-        ensure!(!position.contains("32,101"), "the sample was opened again: {position}");
+        ensure!(position != opened, "the sample was opened again: {position}");
         Ok(())
     })
 }
@@ -228,11 +229,11 @@ fn the_page_works_with_the_network_cut() -> Result<()> {
     // Without the service worker, whose registration would fail aloud where the network is cut just then.
     drive_at("/?once#workbench", Window::default(), GpuChoice::None, |page| {
         page.wait_until(
-            "performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('.jsonl.gz')).length >= 3",
+            "performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('.pickle.gz')).length >= 5",
         )?;
         page.cut_network()?;
-        page.click(&id("sample-gpt2_varlen"))?;
-        page.wait_text(&id("headline"), GPT2)?;
+        choose(page, "sample", "growing_sizes")?;
+        page.wait_text(&id("headline"), "placements identical")?;
         page.click("#tab-source")?;
         page.click(&id("back-to-workload"))?;
         page.click(&id("end"))?;

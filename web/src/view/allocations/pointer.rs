@@ -1,30 +1,16 @@
-//! The pointer over the figure: it shows a tooltip, chooses an allocation, moves and zooms the shown part,
-//! and marks a part with Shift.
+//! The pointer over the figure: it shows a tooltip and chooses an allocation. Over the axis of bytes, the
+//! wheel zooms the bytes.
 
-use blockyard_figure::{Cell, Point, TimelineView, frame_text, grid_plot};
-use leptos::ev;
+use blockyard_figure::{Cell, Point, frame_text, grid_plot};
 use leptos::prelude::*;
+use web_sys::MouseEvent;
 
 use super::words::allocation_lines;
 use super::{AllocationsFigure, cells};
-use crate::figures::zoom_factor;
 use crate::frames::{self, Slot};
 use crate::numbers::grouped_count;
-use crate::surface::{self, pixels};
-use crate::view::kit::capture;
-
-/// A press during which the pointer moved less than this is a click.
-const CLICK_PX: f32 = 4.0;
-
-/// A drag: where it began, and the steps and bytes that were shown then.
-#[derive(Clone, Copy)]
-pub(super) struct FigureDrag {
-    from: Point,
-    steps: TimelineView,
-    range: (f64, f64),
-    /// Whether the drag marks a part (Shift) instead of moving the shown part.
-    is_brush: bool,
-}
+use crate::surface::pixels;
+use crate::view::gesture::Gesture;
 
 impl AllocationsFigure {
     /// The column at a place of the figure, and the content of its cell there.
@@ -43,24 +29,38 @@ impl AllocationsFigure {
         })
     }
 
-    pub(super) fn moved(self, event: &ev::PointerEvent) {
-        let at = place(event);
-        if let Some(grabbed) = self.grabbed.get_value() {
-            if event.buttons() & 1 != 0 {
-                return self.drag(grabbed, at);
+    pub(super) fn act(self, gesture: Gesture, at: Point, event: &MouseEvent) -> bool {
+        let figures = self.session.figures();
+        let plot = grid_plot(self.size.get_untracked());
+        match gesture {
+            Gesture::Hover => {
+                self.tip.show(self.tip_text(at), event);
+                frames::plan(Slot::Cross, move || {
+                    let _ = self.pointer.try_set(Some(at));
+                });
+                true
             }
-            self.let_go();
+            Gesture::Leave => {
+                self.tip.hide();
+                self.pointer.set(None);
+                true
+            }
+            Gesture::Zoom(factor) if at.x_px < plot.x_px => {
+                let place = f64::from((plot.bottom_px() - at.y_px) / plot.height_px);
+                figures.zoom_bytes(place, factor)
+            }
+            Gesture::Pan(by) => {
+                figures.pan_bytes(f64::from(by.y_px / plot.height_px));
+                self.over_time.act(gesture, at)
+            }
+            Gesture::Choose => self.choose(at),
+            _ => self.over_time.act(gesture, at),
         }
-        self.tip.show(self.tip_text(at), event);
-        frames::plan(Slot::Cross, move || {
-            let _ = self.pointer.try_set(Some(at));
-        });
     }
 
     /// Shows the words about the place that the pointer is on now, unless the pointer drags.
     pub(super) fn say_again(self) {
-        let Some(Some(at)) = self.pointer.try_get_untracked() else { return };
-        if matches!(self.grabbed.try_get_value(), Some(None)) {
+        if let Some(Some(at)) = self.pointer.try_get_untracked() {
             self.tip.say(self.tip_text(at));
         }
     }
@@ -98,126 +98,24 @@ impl AllocationsFigure {
         Some(lines.join("\n"))
     }
 
-    pub(super) fn down(self, event: &ev::PointerEvent) {
-        if event.button() != 0 {
-            return;
-        }
-        let Some(columns) = untrack(|| self.session.figures().columns()) else { return };
-        capture(event);
-        let steps = untrack(|| self.session.figures().timeline_view_or_fit());
-        let range = untrack(|| self.session.figures().byte_range(&columns, &steps));
-        let is_brush = event.shift_key();
-        self.grabbed.set_value(Some(FigureDrag { from: place(event), steps, range, is_brush }));
-    }
-
-    fn drag(self, FigureDrag { from, steps, range, is_brush }: FigureDrag, at: Point) {
-        self.tip.hide();
-        let plot = grid_plot(self.size.get_untracked());
-        if is_brush {
-            self.brush.set(Some((from, at)));
-            return;
-        }
-        frames::plan(Slot::Seek, move || {
-            let session = self.session;
-            let count = session.run.get_untracked().recording.step_count();
-            let across = f64::from((from.x_px - at.x_px) / plot.width_px);
-            let panned = steps.pan(across, count);
-            session.figures().timeline_view.set((panned != TimelineView::fit(count)).then_some(panned));
-            if session.figures().range.with_untracked(Option::is_some) {
-                let up = f64::from((at.y_px - from.y_px) / plot.height_px) * (range.1 - range.0);
-                self.session.figures().set_range(range.0 + up, range.1 + up);
-            }
-        });
-    }
-
-    pub(super) fn up(self, event: &ev::PointerEvent) {
-        let at = place(event);
-        let Some(FigureDrag { from, steps, range, is_brush }) = self.grabbed.get_value() else { return };
-        self.let_go();
-        let is_click = (from.x_px - at.x_px).abs() < CLICK_PX && (from.y_px - at.y_px).abs() < CLICK_PX;
-        if is_click {
-            return self.choose(at);
-        }
-        if !is_brush {
-            return;
-        }
-        let plot = grid_plot(self.size.get_untracked());
-        let x = |x_px: f32| f64::from(((x_px - plot.x_px) / plot.width_px).clamp(0.0, 1.0));
-        let y = |y_px: f32| f64::from(((plot.bottom_px() - y_px) / plot.height_px).clamp(0.0, 1.0));
-        let count = self.session.run.get_untracked().recording.step_count();
-        let (left, right) = (x(from.x_px.min(at.x_px)), x(from.x_px.max(at.x_px)));
-        let shown = TimelineView {
-            first_step: steps.first_step + left * steps.span(),
-            last_step: steps.first_step + right * steps.span(),
-        };
-        self.session.figures().timeline_view.set(Some(shown.clamp(count)));
-        // A flat mark chooses steps and leaves the bytes as they are.
-        if (from.y_px - at.y_px).abs() > 12.0 {
-            let (low, high) = (y(from.y_px.max(at.y_px)), y(from.y_px.min(at.y_px)));
-            let height = range.1 - range.0;
-            self.session.figures().set_range(range.0 + low * height, range.0 + high * height);
-        }
-    }
-
     /// Chooses the allocation at a place of the figure, and moves the cursor to the moment of this place if
     /// the allocation is not active at the cursor.
-    fn choose(self, at: Point) {
+    fn choose(self, at: Point) -> bool {
         let session = self.session;
-        let Some((column, cell)) = self.cell_at(at) else { return };
+        let Some((column, cell)) = self.cell_at(at) else { return false };
         let moment = self.picture.with_value(|picture| picture.grid()?.moment(column));
-        let Some(columns) = untrack(|| session.figures().columns()) else { return };
+        let Some(columns) = untrack(|| session.figures().columns()) else { return false };
         let Cell::Row(row) = cell else {
-            if !session.figures().unpick()
-                && let Some(moment) = moment
-            {
-                session.seek_moment(moment);
-            }
-            return;
+            return session.figures().unpick() || self.over_time.act(Gesture::Choose, at);
         };
-        let Some(found) = columns.allocations.get(row) else { return };
+        let Some(found) = columns.allocations.get(row) else { return false };
         let now = session.player.with_untracked(|player| player.steps);
         if let Some(moment) = moment.filter(|_| !columns.allocations.is_active(row, now)) {
             session.seek_moment(moment);
         }
         session.figures().pick(format!("allocation #{}", found.id), vec![row]);
+        true
     }
-
-    pub(super) fn wheel(self, event: &ev::WheelEvent) {
-        let at = place(event);
-        let plot = grid_plot(self.size.get_untracked());
-        if event.ctrl_key() || event.meta_key() {
-            event.prevent_default();
-            if event.shift_key() {
-                let place = f64::from((plot.bottom_px() - at.y_px) / plot.height_px);
-                self.session.figures().zoom_bytes(place, zoom_factor(event));
-            } else {
-                let place = f64::from((at.x_px - plot.x_px) / plot.width_px.max(1.0));
-                self.session.figures().zoom_timeline(place, zoom_factor(event));
-            }
-        } else if event.delta_x().abs() > event.delta_y().abs() {
-            event.prevent_default();
-            self.session.figures().pan_timeline(event.delta_x() / 600.0);
-        }
-    }
-
-    pub(super) fn fit(self) {
-        self.session.figures().fit_timeline();
-    }
-
-    pub(super) fn let_go(self) {
-        self.grabbed.set_value(None);
-        self.brush.set(None);
-    }
-
-    pub(super) fn leave(self) {
-        self.tip.hide();
-        self.pointer.set(None);
-    }
-}
-
-fn place(event: &web_sys::MouseEvent) -> Point {
-    let (x_px, y_px) = surface::offset_px(event);
-    Point::new(x_px, y_px)
 }
 
 fn frames_px(count: usize) -> f32 {

@@ -4,7 +4,6 @@ use blockyard_figure::{AllocationLifetime, GridKind};
 use leptos::prelude::*;
 
 use super::AllocationsFigure;
-use crate::browser;
 use crate::figures::Columns;
 use crate::numbers::grouped_count;
 
@@ -19,17 +18,11 @@ impl AllocationsFigure {
             let grid = picture.grid()?;
             Some((grid.most_hidden(), grid.is_done()))
         });
-        let help = if browser::is_touch() {
-            "Two fingers zoom, one moves, a tap chooses."
-        } else {
-            "Ctrl + wheel zooms (with Shift: bytes), drag moves, Shift + drag zooms to a part, click chooses."
-        };
         // The ticks have a separate color and no number.
-        let gaps = match self.session.figures().kind.get() {
-            GridKind::Address => " An orange tick: addresses that nothing ever reserves are left out there.",
+        let help = match self.session.figures().kind.get() {
+            GridKind::Address => "An orange tick: addresses that nothing ever reserves are left out there.",
             GridKind::Stacked => "",
         };
-        let help = format!("{help}{gaps}");
         match found {
             Some((hidden, true)) if hidden.count > 0 => format!(
                 "Too small to draw: at most {} allocations of {} in all at a time. {help}",
@@ -39,7 +32,7 @@ impl AllocationsFigure {
             Some((_, true)) => format!(
                 "Allocations that are less than a point high share a point: they are too small to draw one by one. {help}"
             ),
-            None | Some(_) => help,
+            None | Some(_) => help.to_owned(),
         }
     }
 

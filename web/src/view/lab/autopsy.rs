@@ -22,19 +22,19 @@ pub(super) fn in_the_way(session: Session) -> AnyView {
 /// released.
 fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
     let freed: Vec<u64> =
-        autopsy.changes.iter().find_map(|change| freed_by(&change.kind)).unwrap_or_default();
+        autopsy.failure.changes.iter().find_map(|change| freed_by(&change.kind)).unwrap_or_default();
     let has_freed_block =
         |segment: &PinnedSegment| segment.blocks.iter().any(|block| is_among(&freed, block));
     // The segments in which a proposed free makes room come first.
     let (with_freed, others): (Vec<_>, Vec<_>) =
-        autopsy.pinned_by.iter().partition(|segment| has_freed_block(segment));
+        autopsy.failure.pinned_by.iter().partition(|segment| has_freed_block(segment));
     let has_freed = !with_freed.is_empty();
     let shown: Vec<&PinnedSegment> = with_freed.into_iter().chain(others).take(MAX_ROWS).collect();
     if shown.is_empty() {
         return ().into_any();
     }
     let rows: Vec<PinnedRow> = shown.iter().map(|segment| row(segment, &freed)).collect();
-    let needed = autopsy.failed.rounded;
+    let needed = autopsy.failure.request.rounded;
     let label =
         format!("{needed} to scale beside {} segments that have free bytes and live blocks", rows.len());
     let height = pinned_segments_height(rows.len());

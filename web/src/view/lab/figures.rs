@@ -1,12 +1,12 @@
 //! The least memory that any allocator needs for the run, beside a planned layout that is drawn as address
 //! over time.
 
-use blockyard_figure::{PlacedBlock, PlannedLayout, Size, planned_layout};
+use blockyard_figure::{PlacedBlock, PlannedLayout, planned_layout};
 use blockyard_lab::Bound;
 use blockyard_record::{Bytes, grouped};
 use leptos::prelude::*;
 
-use super::parts::{figure, files, table};
+use super::parts::{figure_over_requests, files, table};
 use crate::lab::{Cell, Sheet};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
@@ -19,8 +19,9 @@ pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
     let least = bound.lower_bound;
     let plan = planned(bound, reserved);
     let label = format!("A planned layout of {} allocations, address over time", bound.layout.len());
-    let drawn = figure(session, "lab-layout", label, HEIGHT_PX, move |width_px| {
-        planned_layout(&plan, Size::new(width_px, HEIGHT_PX))
+    let extent = (plan.requests, HEIGHT_PX);
+    let drawn = figure_over_requests(session, "lab-layout", label, extent, move |part, size| {
+        planned_layout(&plan, part, size)
     });
     view! {
         <section aria-label="Answer" data-testid="answer-bound">

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::Scene;
+use blockyard_figure::{AxisPart, Scene, Size, TimelineView, answer_sides, timeline_strip_step_at};
 use blockyard_lab::{Conditions, Limit, LimitKind, Outcome, Row, device_text, known_gpus};
 use blockyard_rules::{Release, conf_text};
 use leptos::ev;
@@ -11,8 +11,9 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::lab::{Cell, Sheet};
-use crate::session::Session;
+use crate::session::{Session, Source};
 use crate::surface;
+use crate::view::gesture::{self, Gesture};
 use crate::view::kit::{Handler, button, click, flag, on, select, text};
 
 /// A table. `classes` has the CSS class of each row, in the order of the rows.
@@ -131,15 +132,71 @@ pub(super) fn hypothesis(session: Session, conditions: &Conditions) -> AnyView {
     .into_any()
 }
 
+/// A figure over the requests of a run as [`figure`] makes one; `scene` makes the scene for a part of the
+/// requests, which gestures change. Only the requests of a workload have the numbers of the steps, so that a
+/// click goes to a step there and a range can be brushed.
+pub(super) fn figure_over_requests(
+    session: Session,
+    id: &'static str,
+    label: String,
+    (requests, height_px): (u64, f32),
+    scene: impl Fn(AxisPart, Size) -> Scene + 'static,
+) -> AnyView {
+    let (area, part) = (NodeRef::<html::Div>::new(), RwSignal::new(AxisPart::WHOLE));
+    let width = StoredValue::new(1.0);
+    gesture::listen(area, move |gesture, at, _| {
+        let before = part.get_untracked();
+        let (left, width) = answer_sides(width.get_value());
+        let place = |x_px: f32| f64::from((x_px - left) / width);
+        let step = |x_px: f32| {
+            let share = before.from + (before.to - before.from) * place(x_px).clamp(0.0, 1.0);
+            timeline_strip_step_at(&TimelineView::fit(usize::try_from(requests).unwrap_or(0)), share)
+        };
+        let has_steps = session.source.with_untracked(|source| matches!(source, Source::Text));
+        let after = match gesture {
+            Gesture::Zoom(factor) => before.zoomed(place(at.x_px), factor),
+            Gesture::Pan(by) => before.panned(-f64::from(by.x_px / width)),
+            Gesture::Whole => AxisPart::WHOLE,
+            Gesture::Choose if has_steps => {
+                session.seek_moment(step(at.x_px));
+                before
+            }
+            Gesture::Brushed(from) if has_steps => {
+                session.figures().brush(step(from.x_px), step(at.x_px), true);
+                before
+            }
+            _ => before,
+        };
+        if after != before {
+            part.set(after);
+        }
+        after != before
+    });
+    figure_in(area, session, id, label, height_px, move |width_px| {
+        width.set_value(width_px);
+        scene(part.get(), Size::new(width_px, height_px))
+    })
+}
+
 /// A figure as wide as its container; `scene` makes the scene for a width in pixels.
-pub(super) fn figure(
+pub(crate) fn figure(
     session: Session,
     id: &'static str,
     label: String,
     height_px: f32,
     scene: impl Fn(f32) -> Scene + 'static,
 ) -> AnyView {
-    let area = NodeRef::<html::Div>::new();
+    figure_in(NodeRef::new(), session, id, label, height_px, scene)
+}
+
+fn figure_in(
+    area: NodeRef<html::Div>,
+    session: Session,
+    id: &'static str,
+    label: String,
+    height_px: f32,
+    scene: impl Fn(f32) -> Scene + 'static,
+) -> AnyView {
     let canvas = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);
     surface::keep_drawn(session, canvas, size, move |size| Some(scene(size.width_px)));
@@ -158,7 +215,7 @@ pub(super) fn figure(
 }
 
 /// A line to copy, and the button that copies it.
-pub(super) fn line_to_copy(id: &'static str, line: String) -> AnyView {
+pub(crate) fn line_to_copy(id: &'static str, line: String) -> AnyView {
     let copied = line.clone();
     view! {
         <div class="cluster copy">

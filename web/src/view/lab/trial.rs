@@ -1,9 +1,9 @@
 //! The run before and after a change on one scale, and buttons that try changes which would have prevented an
 //! out of memory.
 
-use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
+use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, compared_timelines};
 use blockyard_lab::{
-    Change, ChangeKind, Outcome, QuestionKind, Row, Verdict, VerdictKind, context_and_libraries,
+    Change, ChangeKind, Outcome, QuestionKind, Row, VerdictAnswer, VerdictKind, context_and_libraries,
     is_drivers_pool,
 };
 use blockyard_record::{Bytes, grouped};
@@ -11,13 +11,12 @@ use blockyard_rules::conf_text;
 use blockyard_workload::Request;
 use leptos::prelude::*;
 
-use super::parts::{figure, first_oom, hypothesis};
+use super::parts::{figure_over_requests, first_oom, hypothesis};
 use crate::browser;
 use crate::lab::{Cell, Trial};
 use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::numbers::grouped_signed;
-use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::kit::{button, check, click, flag};
 use crate::view::program::memory_need;
@@ -41,9 +40,10 @@ pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u6
     // If only bounds of the limit are known, the curves are those of the lower bound.
     let limit = after.limit.map(|limit| (limit.low, limit.high));
     let timelines = ComparedTimelines { before: curve(before), after: curve(after), requests, limit };
-    let drawn = figure(session, "lab-timelines", label, HEIGHT_PX, move |width_px| {
-        compared_timelines(&timelines, is_difference.get(), Size::new(width_px, HEIGHT_PX))
-    });
+    let drawn =
+        figure_over_requests(session, "lab-timelines", label, (requests, HEIGHT_PX), move |part, size| {
+            compared_timelines(&timelines, is_difference.get(), part, size)
+        });
     view! {
         {drawn}
         {check(
@@ -164,9 +164,9 @@ pub(crate) fn trial(session: Session) -> AnyView {
 /// failure than if its recording ends at the failure.
 fn passes_text(session: Session, trial: &Trial) -> String {
     let verdict = untrack(|| session.lab().answers()).and_then(|answers| answers.verdict);
-    let is_growing =
-        |verdict: &&PtrEq<Verdict>| matches!(verdict.kind, VerdictKind::Leak | VerdictKind::Grows);
-    let mut findings = verdict.as_ref().filter(is_growing).into_iter().flat_map(|verdict| &verdict.findings);
+    let is_growing = |found: &&VerdictAnswer| matches!(found.kind, VerdictKind::Leak | VerdictKind::Grows);
+    let found = verdict.as_ref().map(|verdict| &verdict.answer).filter(is_growing);
+    let mut findings = found.into_iter().flat_map(|found| &found.findings);
     let grows = findings.find_map(|finding| finding.line.clone());
     let is_program = untrack(|| session.shown_program()).is_some();
     let again = trial.change.as_ref().filter(|_| is_program).map(|change| match change {
@@ -241,8 +241,8 @@ pub(crate) fn helps(session: Session) -> AnyView {
         let step = session.player.with(|player| player.steps);
         // Requests of a file and of a program's snapshot have other numbers than the steps.
         let is_numbered_by_step = !session.shows_recording() && untrack(|| session.shown_program()).is_none();
-        if usize::try_from(autopsy.failed.request) != Ok(step) && is_numbered_by_step {
-            let first = usize::try_from(autopsy.failed.request).unwrap_or(0);
+        if usize::try_from(autopsy.failure.request.request) != Ok(step) && is_numbered_by_step {
+            let first = usize::try_from(autopsy.failure.request.request).unwrap_or(0);
             let seek = click(move || session.dispatch(blockyard_figure::PlayerAction::SeekStep(first)));
             return Some(button("link", "first-failure", "Go to the first request that failed", "", seek));
         }
@@ -250,8 +250,8 @@ pub(crate) fn helps(session: Session) -> AnyView {
             view! {
                 {leak_view(session)}
                 {hypothesis(session, &autopsy.conditions)}
-                <p>{sentence(&autopsy.sentence)}</p>
-                {change_buttons(session, &autopsy.changes)}
+                <p>{sentence(&autopsy.failure.sentence)}</p>
+                {change_buttons(session, &autopsy.failure.changes)}
                 {memory_need(session)}
             }
             .into_any(),
@@ -270,8 +270,8 @@ pub(crate) fn helps(session: Session) -> AnyView {
 /// iterations kept.
 fn leak_view(session: Session) -> Option<AnyView> {
     let verdict = untrack(|| session.lab().answers())?.verdict?;
-    (verdict.kind == VerdictKind::Leak).then(|| {
-        let words = sentence(&verdict.headline).replace('`', "");
+    (verdict.answer.kind == VerdictKind::Leak).then(|| {
+        let words = sentence(&verdict.answer.headline).replace('`', "");
         view! { <p class="cause" data-testid="step-leak">{words}</p> }.into_any()
     })
 }

@@ -2,8 +2,8 @@
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    Change, ChangeKind, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind,
-    SearchResult, Verdict, VerdictKind, VerdictMoment,
+    Change, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind, SearchResult, Verdict,
+    VerdictAnswer, VerdictKind, VerdictMoment, known_gpus,
 };
 use blockyard_record::{Bytes, counted, grouped};
 use blockyard_rules::conf_text;
@@ -15,6 +15,7 @@ use super::{failure_view, working};
 use crate::browser;
 use crate::lab::Answers;
 use crate::messages::sentence;
+use crate::program::{DEFAULT_GPU, fit_command};
 use crate::session::Session;
 use crate::view::holders::holding_table;
 use crate::view::kit::{button, click, flag, text};
@@ -60,7 +61,13 @@ pub(super) fn verdict(session: Session) -> AnyView {
     .into_any()
 }
 
-fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&SearchResult>) -> AnyView {
+fn answer(
+    session: Session,
+    verdict: &Verdict,
+    under: &Conditions,
+    searched: Option<&SearchResult>,
+) -> AnyView {
+    let found = &verdict.answer;
     let given = untrack(|| given_text(session, under));
     let class = match found.kind {
         // Under conditions that the reader gave, a failure is a hypothesis and not a failure of the run.
@@ -83,12 +90,8 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         // The notes on the run are below the answers, since they apply to all questions.
         let of_this =
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
-        // The moment of the whole verdict has one link.
-        let is_first = |index: usize| about == FindingTopic::Happened && index == 0;
-        let mut items: Vec<AnyView> = of_this
-            .enumerate()
-            .map(|(index, finding)| item(session, found, finding, is_first(index)))
-            .collect();
+        let mut items: Vec<AnyView> =
+            of_this.enumerate().map(|(index, finding)| item(session, found, finding, index == 0)).collect();
         let is_passes = about == FindingTopic::Helps;
         if let Some(searched) = searched.filter(|_| is_passes) {
             items.push(view! { <li>{sentence(&searched.sentence)}</li> }.into_any());
@@ -105,42 +108,77 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         Some(given) => sentence(&format!("with {given}: {}", found.headline)),
         None => sentence(&found.headline),
     };
+    let copy = click(move || copy_summary(session));
     view! {
         <p class=class data-testid="verdict-headline">{with_code(session, &headline)}</p>
         {asked(session)}
         {hypothesis(session, under)}
-        {fixes(session, found)}
+        {fixes(session, verdict)}
         {again(session, found)}
+        <div class="cluster">{button("", "copy-summary", "Copy summary", COPY_TITLE, copy)}</div>
         {parts.into_iter().collect::<Vec<_>>()}
+        {command(session, found)}
     }
     .into_any()
 }
 
-/// A button for the best change of each kind that a replay proved, and the run before and after the one that
-/// was tried last; empty for a run without a failure.
-fn fixes(session: Session, found: &Verdict) -> AnyView {
-    let Some(autopsy) = &found.autopsy else { return ().into_any() };
+const COPY_TITLE: &str = "Copies the verdict as plain text, for a chat";
+
+/// The command that finds what fits, for a file: the page has no program to run.
+fn command(session: Session, found: &VerdictAnswer) -> Option<AnyView> {
+    let opened = untrack(|| session.shown_recording())?;
+    let line = fit_command(&program_file(found), None, gpu_of(opened.run.recording.capacity()), "");
+    Some(
+        view! {
+            <h3>"Will another batch fit?"</h3>
+            <p class="quiet">"With the program, and without a GPU, this command says so:"</p>
+            {line_to_copy("verdict-fit", line)}
+        }
+        .into_any(),
+    )
+}
+
+/// Copies the verdict about the shown run as plain text.
+pub(crate) fn copy_summary(session: Session) {
+    let Some(found) = untrack(|| session.lab().answers()).and_then(|answers| answers.verdict) else { return };
+    browser::copy(&found.summary(&untrack(|| session.navigation().heading())));
+    session.show_note("The summary is copied.");
+}
+
+/// The file of the program, as the stacks name it.
+fn program_file(found: &VerdictAnswer) -> String {
+    let file_of = |held: &HoldingLine| {
+        let line = held.callers.last().unwrap_or(&held.line);
+        let place = line.rsplit(' ').next()?;
+        let (file, _) = place.rsplit_once(':')?;
+        file.ends_with(".py").then(|| file.to_owned())
+    };
+    found.held.iter().find_map(file_of).unwrap_or_else(|| "train.py".to_owned())
+}
+
+/// The smallest GPU with this memory.
+fn gpu_of(capacity: Bytes) -> &'static str {
+    let known = known_gpus();
+    let smallest = known.iter().find(|(.., total)| *total >= capacity);
+    smallest.or(known.last()).map_or(DEFAULT_GPU, |(id, ..)| id)
+}
+
+/// The change of the code that takes most, which is an estimate, a button for the best change of each kind that
+/// a replay proved, and the run before and after the one that was tried last; empty for a run without a failure.
+fn fixes(session: Session, verdict: &Verdict) -> AnyView {
+    if verdict.autopsy.is_none() {
+        return ().into_any();
+    }
+    let best: Vec<Change> = verdict.best_changes().into_iter().cloned().collect();
+    let code = verdict.answer.code_fixes.first().map(|fix| {
+        view! { <p data-testid="verdict-code-fix">{with_code(session, &sentence(&fix.sentence))}</p> }
+    });
     view! {
-        {change_buttons(session, &best_of_kinds(&autopsy.changes))}
+        {code}
+        {change_buttons(session, &best)}
         {trial(session)}
     }
     .into_any()
-}
-
-/// The first change of a setting, of the program, and of the memory, in the order of `changes`.
-fn best_of_kinds(changes: &[Change]) -> Vec<Change> {
-    let kind = |change: &Change| match change.kind {
-        ChangeKind::Setting(_) => 0,
-        ChangeKind::Limit(_) => 1,
-        _ => 2,
-    };
-    let mut best: Vec<Change> = Vec::new();
-    for change in changes {
-        if best.iter().all(|known| kind(known) != kind(change)) {
-            best.push(change.clone());
-        }
-    }
-    best
 }
 
 /// The result of the last question of "What if", since the headline is about the run's own settings.
@@ -180,14 +218,20 @@ fn asked_text(answers: &Answers) -> Option<String> {
 }
 
 /// A sentence with links to its moments and to the row of its setting.
-fn item(session: Session, found: &Verdict, finding: &Finding, is_first: bool) -> AnyView {
+fn item(session: Session, found: &VerdictAnswer, finding: &Finding, is_first: bool) -> AnyView {
     let words = with_code(session, &sentence(&finding.text));
-    let moments = finding.moments.iter().filter(|moment| is_first || !is_of_verdict(moment));
+    // The moment of the whole verdict has one link. Where growth is the cause, the first line that grows has links.
+    let has_growth = matches!(found.kind, VerdictKind::Leak | VerdictKind::Grows);
+    let moments = finding.moments.iter().filter(|moment| match finding.about {
+        FindingTopic::Happened => is_first || !is_of_verdict(moment),
+        FindingTopic::Grows => is_first && has_growth && !is_of_verdict(moment),
+        _ => !is_of_verdict(moment),
+    });
     let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone()));
     // Settings that do not help have no link. Settings that help after a failure have a button above; a setting
     // whose help depends on the limit is shown at both of its ends.
     let is_asked = match finding.about {
-        FindingTopic::Helps => found.autopsy.is_none(),
+        FindingTopic::Helps => found.cause.is_none(),
         FindingTopic::DependsOnLimit => true,
         _ => false,
     };
@@ -219,7 +263,7 @@ fn ask_what_if(session: Session) {
 
 /// Moves the cursor to a moment, and marks the blocks of a line.
 fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>) -> AnyView {
-    let words = match (moment.name, moment.iteration) {
+    let words = match (moment.name, moment.step) {
         (name, Some(step)) if !is_of_verdict(&moment) => {
             format!("Show {} (iteration {})", name.text(), grouped(step))
         }
@@ -246,7 +290,7 @@ fn moment_title(moment: VerdictMoment, line: Option<&str>) -> String {
 }
 
 /// The lines that held the memory, each with its bytes. A click on a line shows its blocks.
-fn held(session: Session, found: &Verdict) -> AnyView {
+fn held(session: Session, found: &VerdictAnswer) -> AnyView {
     let held = &found.held;
     if held.is_empty() {
         return ().into_any();
@@ -274,7 +318,7 @@ fn held(session: Session, found: &Verdict) -> AnyView {
         let blocks = blocks_text(rest.iter().map(|line| line.blocks).sum());
         rows.push((bytes, view! { {words}" "<span class="quiet">{blocks}</span> }.into_any()));
     }
-    let when = if found.autopsy.is_none() { "at the peak" } else { "at the failure" };
+    let when = if found.cause.is_none() { "at the peak" } else { "at the failure" };
     let other = other_peak(session, found)
         .map(|words| view! { <p class="quiet" data-testid="verdict-other-peak">{words}</p> }.into_any());
     view! {
@@ -291,7 +335,7 @@ fn blocks_text(count: u64) -> String {
 
 /// The sentence about a replay whose peak is at another moment than the peak of the figures: both moments,
 /// and the reason. `None` if both moments are the same.
-fn other_peak(session: Session, found: &Verdict) -> Option<String> {
+fn other_peak(session: Session, found: &VerdictAnswer) -> Option<String> {
     let run = session.run.get_untracked();
     let is_text = untrack(|| session.shows_text());
     let mut moments = found.findings.iter().flat_map(|finding| &finding.moments);

@@ -1,7 +1,7 @@
 //! Whether the program runs to its end with a change: it is run again, with a setting that the verdict
 //! recommends or on another GPU.
 
-use blockyard_lab::{FindingTopic, Verdict, VerdictKind, context_and_libraries, known_gpus};
+use blockyard_lab::{FindingTopic, VerdictAnswer, VerdictKind, context_and_libraries, known_gpus};
 use blockyard_record::Bytes;
 use leptos::prelude::*;
 
@@ -22,7 +22,7 @@ const ENOUGH: &str = "1 TiB";
 const MAX_SECONDS: u32 = 20;
 
 /// The runs of the program with changes; empty unless a program failed.
-pub(crate) fn again(session: Session, found: &Verdict) -> AnyView {
+pub(crate) fn again(session: Session, found: &VerdictAnswer) -> AnyView {
     let Some(shown) = untrack(|| session.shown_program()) else { return ().into_any() };
     if !matches!(found.kind, VerdictKind::Leak | VerdictKind::OutOfMemory)
         || shown.end() == ProgramEnd::Finished
@@ -87,7 +87,7 @@ fn whole_need(session: Session, shown: &ProgramResult) -> AnyView {
 }
 
 /// The settings with which the request passes, the recommended one first.
-fn settings_of(found: &Verdict) -> Vec<String> {
+fn settings_of(found: &VerdictAnswer) -> Vec<String> {
     let passing = found.findings.iter().filter(|finding| finding.about == FindingTopic::Helps);
     let passing = passing.flat_map(|finding| &finding.settings);
     let mut settings: Vec<String> = Vec::new();
@@ -113,8 +113,7 @@ fn run_at_first(session: Session, conf: String, input: ProgramInput) {
     let program = session.program();
     let is_new = move || {
         let trials = untrack(|| program.trials_of_shown()).unwrap_or_default();
-        let is_searching =
-            untrack(|| program.batch_of_shown()).is_some_and(|search| search.running.is_some());
+        let is_searching = untrack(|| program.fit_of_shown()).is_some_and(|search| search.running.is_some());
         trials.ended.is_empty() && trials.running.is_none() && !is_searching
     };
     if program.seconds.get_untracked() > MAX_SECONDS || !is_new() {

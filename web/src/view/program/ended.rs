@@ -8,7 +8,7 @@ use crate::navigation::{CardPlace, Place};
 use crate::program::{ProgramEnd, ProgramResult};
 use crate::session::Session;
 use crate::view::kit::{button, click};
-use crate::view::program::batch::batch;
+use crate::view::program::fit;
 use crate::view::program::output::last_run;
 use crate::view::prose;
 
@@ -42,7 +42,7 @@ pub(super) fn ended(session: Session) -> AnyView {
                 <p><b title=whole>{error}</b></p>
                 {estimate}
                 {cause}
-                {is_memory.then(|| batch(session))}
+                {fit::command(&result)}
             </div>
         })
     };

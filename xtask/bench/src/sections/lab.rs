@@ -155,7 +155,7 @@ fn autopsies(context: &BenchContext, section: &mut Section, name: &str, run: &Ru
         let explained = seconds(context.rounds, || {
             let found =
                 autopsy(run, &limited, &mut |_| ControlFlow::Continue(()))?.context("the run fits")?;
-            failed = found.failed.request;
+            failed = found.failure.request.request;
             Ok(())
         })?;
         let row = ReportRow::new(

@@ -1,6 +1,8 @@
 //! How long the page's thread is busy while a reader waits: with each move of the scrubber, and with each key
 //! in a long text.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, Page, Window};
 use blockyard_measure::{ReportRow, Section};
@@ -63,9 +65,12 @@ fn workbench() -> Result<Page> {
     Ok(page)
 }
 
+/// A recording of many events, below this package.
+const GPT2: &str = "../../tests/fixtures/programs/gpt2_varlen.jsonl.gz";
+
 fn scrub() -> Result<Vec<f64>> {
     let page = workbench()?;
-    page.click("[data-testid=sample-gpt2_varlen]")?;
+    page.upload("[data-testid=file]", &Path::new(env!("CARGO_MANIFEST_DIR")).join(GPT2))?;
     page.wait_text("[data-testid=headline]", "identical")?;
     numbers(page.execute_async(SCRUB, &[])?)
 }

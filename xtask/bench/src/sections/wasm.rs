@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window};
-use blockyard_measure::{
-    Measurement, OperationList, RatioGoal, Replay, ReportRow, Section, alternate, geometric_mean,
-};
+use blockyard_measure::{Measurement, OperationList, RatioGoal, Replay, ReportRow, Section, alternate};
 use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use serde_json::json;
@@ -19,9 +17,8 @@ use crate::suite::Suite;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// The builds, by cargo's profiles: as the page's worker, which makes long runs, is built, and with all code
-/// optimized for speed.
-const BUILDS: [&str; 2] = ["wasm-worker", "wasm-fast"];
+/// The profile of the page's worker, which makes long runs.
+const PROFILE: &str = "wasm-worker";
 
 const CAPACITY_GIB: u64 = 139;
 
@@ -40,9 +37,7 @@ pub(super) fn wasm(context: &BenchContext) -> Result<Section> {
     let folder = context.target.join("bench/wasm");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("index.html"), include_str!("wasm.html"))?;
-    for build in BUILDS {
-        compile(context, build, &folder)?;
-    }
+    compile(context, &folder)?;
     let suite = Suite::load(&context.workspace)?;
     let progress = super::progress("wasm", suite.traces.len())?;
     // The browser may use all cores; this thread then returns to its own core.
@@ -60,12 +55,8 @@ pub(super) fn wasm(context: &BenchContext) -> Result<Section> {
     progress.finish_and_clear();
     let mut notes = vec![
         "the allocator called directly in both, in Chromium and in this program by turns; the hash of all addresses was \
-         equal in every round; the ratio is of the build of the page's worker"
+         equal in every round"
             .to_owned(),
-        format!(
-            "all of it built for speed: {:.2} times native in the mean",
-            geometric_mean(&rows.iter().filter_map(for_speed).collect::<Vec<_>>())
-        ),
     ];
     notes.extend(suite.missing);
     Ok(Section {
@@ -76,25 +67,18 @@ pub(super) fn wasm(context: &BenchContext) -> Result<Section> {
             "wasm",
             "WebAssembly in Chromium beside native code",
             "ns a pair of allocation and free",
-            ["WebAssembly as in the worker", "native", "WebAssembly for speed"],
+            ["WebAssembly as in the worker", "native"],
         )
     })
 }
 
-fn for_speed(row: &ReportRow) -> Option<f64> {
-    match row.values.as_slice() {
-        [_, Some(native), Some(fast)] => Some(fast.median / native.median),
-        _ => None,
-    }
-}
-
-fn compile(context: &BenchContext, profile: &str, folder: &Path) -> Result<()> {
-    let what = ["--package", "blockyard-bench-abi", "--target", TARGET, "--profile", profile];
+fn compile(context: &BenchContext, folder: &Path) -> Result<()> {
+    let what = ["--package", "blockyard-bench-abi", "--target", TARGET, "--profile", PROFILE];
     super::cargo_build(context, &what).with_context(|| {
         format!("the allocator does not build for {TARGET}; `cargo xtask build` adds the target")
     })?;
-    let built = context.target.join(TARGET).join(profile).join("blockyard_bench_abi.wasm");
-    fs::copy(&built, folder.join(profile).with_extension("wasm"))
+    let built = context.target.join(TARGET).join(PROFILE).join("blockyard_bench_abi.wasm");
+    fs::copy(&built, folder.join(PROFILE).with_extension("wasm"))
         .with_context(|| format!("cannot copy {}", built.display()))?;
     Ok(())
 }
@@ -104,7 +88,7 @@ fn row(page: &Page, folder: &Path, trace: &OperationList, rounds: usize) -> Resu
     let pairs = trace.pairs();
     let times = u32::try_from(PAIRS_A_TURN.div_ceil(pairs.max(1)))?;
     let mut native = Replay::new(trace, AllocatorConfig::default(), Bytes::gib(CAPACITY_GIB));
-    let mut hashes: [Vec<u64>; 3] = Default::default();
+    let mut hashes: [Vec<u64>; 2] = Default::default();
     let mut turn = |contender: usize, times: u32| -> Result<Duration> {
         let (took, hash) = match contender {
             1 => {
@@ -115,28 +99,29 @@ fn row(page: &Page, folder: &Path, trace: &OperationList, rounds: usize) -> Resu
                 }
                 (begun.elapsed(), hash)
             }
-            _ => in_page(page, BUILDS[contender / 2], times)?,
+            _ => in_page(page, times)?,
         };
         hashes[contender].push(hash);
         Ok(took)
     };
-    for build in BUILDS {
-        let arguments = [json!(build), json!("trace.bin"), json!(CAPACITY_GIB)];
-        let made = page.execute_async("return await prepare(...arguments)", &arguments)?;
-        ensure!(made.as_f64().is_some_and(|made| made >= 0.0), "the page read no trace");
-    }
-    for contender in 0..3 {
+    let arguments = [json!(PROFILE), json!("trace.bin"), json!(CAPACITY_GIB)];
+    let made = page.execute_async("return await prepare(...arguments)", &arguments)?;
+    ensure!(made.as_f64().is_some_and(|made| made >= 0.0), "the page read no trace");
+    for contender in 0..2 {
         turn(contender, WARM * times)?;
     }
-    let nanos = alternate(rounds, times, pairs, &mut [0, 1, 2], |contender, times| turn(*contender, times))?;
-    ensure!(hashes.iter().all(|hash| *hash == hashes[0]), "the builds hand out different addresses");
+    let nanos = alternate(rounds, times, pairs, &mut [0, 1], |contender, times| turn(*contender, times))?;
+    ensure!(
+        hashes.iter().all(|hash| *hash == hashes[0]),
+        "the page and this program hand out different addresses"
+    );
     let ratio = Measurement::ratio(&nanos[0], &nanos[1]);
     Ok(ReportRow::new(&trace.name, pairs, &nanos).with_ratio(ratio))
 }
 
 /// The time that the page took, and the hash of the addresses of its last replay.
-fn in_page(page: &Page, build: &str, times: u32) -> Result<(Duration, u64)> {
-    let answer = page.execute("return turn(...arguments)", &[json!(build), json!(times)])?;
+fn in_page(page: &Page, times: u32) -> Result<(Duration, u64)> {
+    let answer = page.execute("return turn(...arguments)", &[json!(times)])?;
     let millis = answer[0].as_f64().context("the page returned no time")?;
     let hash = answer[1].as_str().and_then(|hash| hash.parse().ok()).context("the page returned no hash")?;
     Ok((Duration::from_secs_f64(millis / 1e3), hash))

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use blockyard_answers::{FitHolder, FitLargestOnGpu, FitProbe, FitRunEnd, FitSite, FitTriedSetting};
+use blockyard_record::Bytes;
 use blockyard_rules::{has_setting, with_setting};
 
 use super::own_settings;
 use super::run_queue::{AnswerQueue, each};
 use super::runs::{RunConditions, Runs};
 use super::vary::Vary;
-use crate::{Probe, SearchOutcome, Values, fit_growth, search};
+use crate::{Probe, SearchOutcome, SearchStep, Values, fit_growth, next_safe, reserve, search};
 
 /// The number of values over which the rule of growth is found, if the range has them.
 const POINTS: u64 = 4;
@@ -36,6 +37,7 @@ fn on_gpu(runs: &Runs<'_>, conditions: &RunConditions, vary: &Vary) -> FitLarges
     let mut answer = FitLargestOnGpu {
         conditions: conditions.terms.clone(),
         largest: best.as_ref().map(|best| best.value),
+        reserve: reserve(Bytes::new(conditions.terms.limit)).get(),
         next: next.as_ref().map(FitProbe::from),
         exact: !is_ended && best.iter().chain(&next).all(|probe| probe.run.exact),
         holders: best.as_ref().map(|best| best.holders.clone()),
@@ -74,6 +76,15 @@ impl Explanation<'_> {
             let without_end = runs.probe(&conditions.without_end(), vary, next.value)?;
             needs = Some(without_end).filter(|probe| probe.run.fits);
             answer.needs = needs.as_ref().map(FitProbe::from);
+        }
+        if let Some(best) = best {
+            let most = conditions.left(best).saturating_sub(Bytes::new(answer.reserve));
+            answer.safe = loop {
+                match next_safe(&vary.values, most, &found.probes) {
+                    SearchStep::Try(value) => found.probes.push(runs.probe(conditions, vary, value)?),
+                    SearchStep::Found(safe) => break safe.map(|probe| probe.value),
+                }
+            };
         }
         for value in best.map(|best| more(&vary.values, best.value, found)).unwrap_or_default() {
             found.probes.push(runs.probe(conditions, vary, value)?);

@@ -330,10 +330,7 @@ pub(super) fn probe(report: &Report, gpu: &GpuProfile, output: &Path) -> Result<
         return Err(why);
     }
     let devices = || report.devices.iter();
-    // Non-PyTorch memory is that of the device with the largest peak, the first of several.
-    let non_pytorch = report.non_pytorch(gpu).into_iter().zip(devices()).rev();
-    let non_pytorch = non_pytorch.max_by_key(|(_, device)| device.peak_reserved);
-    let non_pytorch = non_pytorch.map(|(non_pytorch, _)| non_pytorch).unwrap_or_default();
+    let non_pytorch = report.largest_non_pytorch(gpu);
     let held = |(what, bytes): (String, Bytes)| FitHolder { what, bytes: bytes.get() };
     let run = FitRun {
         fits: !has_run_out,

@@ -8,7 +8,7 @@ use blockyard_answers::{
     FitProbe, FitResult, FitRun,
 };
 use blockyard_dry_run::{EXACT, NonPytorchMemory};
-use blockyard_gpus::non_pytorch_measured_text;
+use blockyard_gpus::left_for_pytorch_text;
 use blockyard_record::{Bytes, grouped};
 
 use super::map::MapText;
@@ -16,6 +16,7 @@ use super::runs::{counts_non_pytorch, expected, left};
 use super::vary::Vary;
 use super::{Question, RunRanks, layouts, on_gpus, settings};
 use crate::growth::rounded;
+use crate::safe_text;
 
 /// The most lines of the program, and the most assumptions, that are shown; JSON has all.
 const SHOWN_ROWS: usize = 6;
@@ -42,7 +43,7 @@ fn write(
             for answer in &all {
                 writeln!(text, "{}", largest_sentence(vary, answer))?;
                 if !is_quiet {
-                    write_report(text, answer)?;
+                    write_report(text, &vary.name, answer)?;
                 }
             }
             if all.len() > 1 { write_gpus(text, vary, all) } else { Ok(()) }
@@ -135,7 +136,8 @@ pub(super) fn failed(run: &FitRun) -> String {
 }
 
 /// Writes the report of one GPU, after the sentence.
-fn write_report(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
+fn write_report(text: &mut String, name: &str, answer: &FitLargestOnGpu) -> fmt::Result {
+    write_safe(text, name, answer)?;
     write_table(text, &answer.probes)?;
     write_contradictions(text, &answer.contradictions)?;
     write_needs(text, answer)?;
@@ -143,6 +145,16 @@ fn write_report(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
     write_settings(text, answer)?;
     write_advice(text, answer)?;
     write_certainty(text, answer)
+}
+
+fn write_safe(text: &mut String, name: &str, answer: &FitLargestOnGpu) -> fmt::Result {
+    if answer.largest.is_none() {
+        return Ok(());
+    }
+    let safe = probe_of(&answer.probes, answer.safe);
+    let safe = safe.map(|probe| (probe.value, Bytes::new(probe.run.peak_reserved)));
+    let total = Bytes::new(answer.conditions.limit);
+    writeln!(text, "  {}", safe_text(name, safe, limit_of(answer), total))
 }
 
 fn write_table(text: &mut String, probes: &[FitProbe]) -> fmt::Result {
@@ -321,13 +333,7 @@ pub(super) fn write_on_gpu(text: &mut String, terms: &FitConditions, best: Optio
         writeln!(text, "  {sentence}")?;
     }
     if counts_non_pytorch(terms) {
-        writeln!(
-            text,
-            "  {} of the GPU's {total} are left for PyTorch: each run leaves out the non-PyTorch memory of \
-             the CUDA context and libraries ({})",
-            left(terms, best),
-            non_pytorch_measured_text(&terms.gpu.name)
-        )?;
+        writeln!(text, "  {}", left_for_pytorch_text(left(terms, best), total, &terms.gpu.name))?;
     }
     let all = reserved.saturating_add(non_pytorch.bytes());
     if all > total {

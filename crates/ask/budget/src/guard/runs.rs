@@ -20,6 +20,8 @@ pub struct GuardRuns<'a> {
     pub torch: Torch,
     /// The libraries over which PyTorch runs.
     pub prepared: LibraryFolder,
+    /// Whether the non-PyTorch memory is left out of the GPU's memory.
+    pub counts_non_pytorch: bool,
 }
 
 impl GuardRuns<'_> {
@@ -46,6 +48,7 @@ impl GuardRuns<'_> {
             snapshot: Some(snapshot.clone()),
             iterations: entry.iterations,
             lists_lines: true,
+            counts_non_pytorch: self.counts_non_pytorch,
             output: Some(output.clone()),
             ..Program::new(PathBuf::from(&entry.program), self.python.clone(), gpu.clone())
         };

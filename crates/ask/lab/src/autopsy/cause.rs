@@ -62,7 +62,7 @@ pub(super) fn cause(
     // completes earlier decides.
     let mut memory = failure.memory;
     if memory.has_block_for(&request)
-        && !synchronized(examined, on_done)?.is_some_and(|change| change.is_proved || change.depends_on_limit)
+        && !synchronized(examined, on_done)?.is_some_and(|change| change.proved || change.depends_on_limit)
     {
         memory.largest_cached_here = Bytes::ZERO;
     }

@@ -7,9 +7,8 @@ use std::ops::ControlFlow;
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::{Request, TensorId};
 
-use super::ChangeKind;
 use crate::limited_run::row;
-use crate::{Conditions, LabError, LimitedRun, Run, WhatIf};
+use crate::{ChangeKind, Conditions, LabError, LimitedRun, Run, WhatIf};
 
 /// A run with a change, under conditions that may have changed too.
 pub(super) struct ChangedRun<'a> {
@@ -25,7 +24,7 @@ impl<'a> ChangedRun<'a> {
         let same = conditions.clone();
         match kind {
             ChangeKind::Setting(_) | ChangeKind::Limit(_) => {
-                let conditions = kind.conditions(run, conditions).unwrap_or(same);
+                let conditions = conditions.and_change(kind, run).unwrap_or(same);
                 Self { run: Cow::Borrowed(run), conditions, request }
             }
             ChangeKind::FreeTensors { requests, .. } => {
@@ -52,16 +51,19 @@ impl<'a> ChangedRun<'a> {
     }
 }
 
-impl ChangeKind {
-    /// The conditions that this change makes of others; `None` for a change of the requests.
-    pub(crate) fn conditions(&self, run: &Run, conditions: &Conditions) -> Option<Conditions> {
-        match self {
-            Self::Setting(conf) => Some(conditions.and_conf(conf)),
-            Self::Limit(limit) => {
-                let capacity = Some(conditions.capacity_of(run).max(*limit));
-                Some(Conditions { capacity, ..conditions.and_limit(*limit) })
+impl Conditions {
+    /// These conditions with a change of a run; `None` for a change of the requests.
+    pub(crate) fn and_change(&self, change: &ChangeKind, run: &Run) -> Option<Self> {
+        match change {
+            ChangeKind::Setting(conf) => Some(self.and_conf(conf)),
+            ChangeKind::Limit(limit) => {
+                let capacity = Some(self.capacity_of(run).max(*limit));
+                Some(Self { capacity, ..self.and_limit(*limit) })
             }
-            Self::FreeTensors { .. } | Self::DefaultPool | Self::OneStream | Self::Synchronize => None,
+            ChangeKind::FreeTensors { .. }
+            | ChangeKind::DefaultPool
+            | ChangeKind::OneStream
+            | ChangeKind::Synchronize => None,
         }
     }
 }

@@ -5,65 +5,13 @@ use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::size::LARGE_SEGMENT_ROUNDING;
 use blockyard_rules::with_setting;
 use blockyard_workload::Request;
-use serde::{Deserialize, Serialize};
 
 use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
 use super::{Examination, Passes, passes, pins};
 use crate::outcome::calls_text;
 use crate::setting_search::plain_candidates;
-use crate::{Conditions, Forecast, GapOutcome, LabError, Limit, Run, request_number};
-
-/// A change that might let the failed request pass.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// The kind of the change.
-    pub kind: ChangeKind,
-    /// Whether the request passes in a replay with the change, at both bounds of the limit.
-    pub is_proved: bool,
-    /// Whether the request passes at one bound of the limit and fails at the other.
-    pub depends_on_limit: bool,
-    /// What to do, in a sentence.
-    pub sentence: String,
-    /// The most that is reserved up to the request, and the calls of the device up to it, for a setting with
-    /// which the request passes.
-    pub outcome: Option<GapOutcome>,
-    /// What becomes of the run with the change if its iterations go on, for a setting or a limit with which the
-    /// request passes; `None` where the iterations before the failure do not explain it.
-    #[serde(with = "crate::wire")]
-    pub forecast: Option<Forecast>,
-}
-
-/// How a run is changed before it is replayed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
-    /// `PYTORCH_CUDA_ALLOC_CONF`.
-    Setting(String),
-    /// Frees these tensors right before the request that fails.
-    FreeTensors {
-        /// The numbers of the requests that allocate the tensors, counted from 1.
-        requests: Vec<u64>,
-        /// The bytes of the blocks of these tensors.
-        bytes: Bytes,
-    },
-    /// A limit of at least this many reserved bytes.
-    Limit(Bytes),
-    /// All memory comes from the default pool, none from pools of programs or graphs.
-    DefaultPool,
-    /// All memory is on the stream of the request that fails.
-    OneStream,
-    /// `torch.cuda.synchronize()` right before the request that fails, so that frees which wait for other
-    /// streams are complete.
-    Synchronize,
-}
-
-impl Change {
-    pub(crate) fn of(kind: ChangeKind, found: Passes, sentence: String) -> Self {
-        let (is_proved, depends_on_limit) = (found.always(), found.depends_on_limit());
-        Self { kind, is_proved, depends_on_limit, sentence, outcome: None, forecast: None }
-    }
-}
+use crate::{Change, ChangeKind, Conditions, LabError, Limit, Run, request_number};
 
 impl Examination<'_> {
     /// The end of a sentence about a change.
@@ -73,6 +21,25 @@ impl Examination<'_> {
 }
 
 impl Passes {
+    /// The effect of a change.
+    pub(crate) fn of(change: &Change) -> Self {
+        let at_low = change.passes_at_lower_bound;
+        Self { at_low, at_high: at_low != change.depends_on_limit }
+    }
+
+    /// A change with this effect.
+    pub(crate) fn change(self, kind: ChangeKind, sentence: String) -> Change {
+        Change {
+            kind,
+            proved: self.always(),
+            depends_on_limit: self.at_low != self.at_high,
+            passes_at_lower_bound: self.at_low,
+            sentence,
+            outcome: None,
+            forecast: None,
+        }
+    }
+
     /// `the request passes`, and no more: a recording that ends at the failure does not have the program's
     /// later requests.
     pub(crate) fn sentence_end(self, limit: Limit) -> String {
@@ -101,8 +68,7 @@ pub(super) fn changes(
     let mut done = 0;
     let mut tell_all = |done: u64| on_progress(Progress { phase: "proving changes".to_owned(), done, total });
     let (mut helpful, mut in_vain) = (Vec::new(), Vec::new());
-    let mut sort =
-        |change: Change| if change.is_proved { helpful.push(change) } else { in_vain.push(change) };
+    let mut sort = |change: Change| if change.proved { helpful.push(change) } else { in_vain.push(change) };
     for conf in settings {
         let (found, outcome) = examined.passes_under(&conf, &mut |_| tell_all(done))?;
         let outcome = outcome.filter(|_| found.always());
@@ -110,14 +76,14 @@ pub(super) fn changes(
         let calls = outcome.map(|outcome| calls_text(&[outcome], &examined.outcome));
         let calls = calls.map_or_else(String::new, |calls| format!(", with {calls}"));
         let sentence = format!("with {name} {}{calls}", examined.sentence_end(found));
-        sort(Change { outcome, ..Change::of(ChangeKind::Setting(conf), found, sentence) });
+        sort(Change { outcome, ..found.change(ChangeKind::Setting(conf), sentence) });
         done = done.saturating_add(1);
     }
     let mut has_set = false;
     for set in sets {
         if !has_set {
             let change = free_tensors(examined, &set, &mut |_| tell_all(done))?;
-            has_set = change.is_proved;
+            has_set = change.proved;
             sort(change);
         }
         done = done.saturating_add(1);
@@ -148,7 +114,7 @@ fn free_tensors(examined: &Examination<'_>, set: &[usize], on_done: OnDone) -> R
     let found = passes_with(examined, &kind, on_done)?;
     let end = examined.sentence_end(found);
     let sentence = format!("with {} freed before ({bytes}), {end}", tensors_text(examined, set));
-    Ok(Change::of(kind, found, sentence))
+    Ok(found.change(kind, sentence))
 }
 
 /// Tensors in words: by name or, without names, by the lines of the program that asked for them, in the order
@@ -214,7 +180,7 @@ fn default_pool(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Ch
     let end = examined.sentence_end(found);
     let sentence =
         format!("with everything from the default pool in place of the program's memory pools {end}");
-    Ok(Some(Change::of(ChangeKind::DefaultPool, found, sentence)))
+    Ok(Some(found.change(ChangeKind::DefaultPool, sentence)))
 }
 
 /// The change that waits for all streams right before the request that fails; `None` if no free waits for a
@@ -227,7 +193,7 @@ pub(super) fn synchronized(examined: &Examination<'_>, on_done: OnDone) -> Resul
     let found = passes_with(examined, &ChangeKind::Synchronize, on_done)?;
     let end = examined.sentence_end(found);
     let sentence = format!("with torch.cuda.synchronize() right before {end}");
-    Ok(Some(Change::of(ChangeKind::Synchronize, found, sentence)))
+    Ok(Some(found.change(ChangeKind::Synchronize, sentence)))
 }
 
 /// The change that puts all memory on the stream of the request that fails; `None` if all memory is on this
@@ -242,7 +208,7 @@ fn one_stream(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Chan
     let found = passes_with(examined, &ChangeKind::OneStream, on_done)?;
     let end = examined.sentence_end(found);
     let sentence = format!("with all memory on stream {own} {end}");
-    Ok(Some(Change::of(ChangeKind::OneStream, found, sentence)))
+    Ok(Some(found.change(ChangeKind::OneStream, sentence)))
 }
 
 /// The smallest limit under which the request passes, counted in whole segments.
@@ -287,5 +253,5 @@ fn limit(examined: &Examination<'_>, on_done: OnDone) -> Result<Change, LabError
         format!("with {high} that may be reserved the request fails too")
     };
     let kind = ChangeKind::Limit(high);
-    Ok(Change { kind, is_proved: proved, depends_on_limit: false, sentence, outcome: None, forecast: None })
+    Ok(Passes { at_low: proved, at_high: proved }.change(kind, sentence))
 }

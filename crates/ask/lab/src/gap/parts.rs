@@ -29,46 +29,41 @@ pub(super) fn of_replay(
     stream: StreamId,
     pool_id: PoolId,
 ) -> GapAtMoment {
-    let mut gap = GapAtMoment { stream, pool_id, ..GapAtMoment::default() };
-    for segment in &snapshot.segments {
-        let blocks = segment.blocks.iter().map(|block| (block.state, block.size, block.requested));
-        add(
-            &mut gap,
-            config,
-            Segment {
-                stream: segment.stream,
-                pool_id: segment.pool_id,
-                pool: segment.pool,
-                is_expandable: segment.is_expandable,
-                blocks,
-            },
-        );
-    }
-    gap
+    let segments = snapshot.segments.iter().map(|segment| Segment {
+        stream: segment.stream,
+        pool_id: segment.pool_id,
+        pool: segment.pool,
+        is_expandable: segment.is_expandable,
+        blocks: segment.blocks.iter().map(|block| (block.state, block.size, block.requested)),
+    });
+    of_segments(segments, config, (stream, pool_id))
 }
 
 /// The gap in a device of PyTorch's snapshot, as seen from the stream and the memory pool that reserve most.
 pub(crate) fn of_device(device: &DeviceSnapshot, config: &AllocatorConfig) -> GapAtMoment {
     let sizes = device.segments.iter().map(|segment| (segment.stream, segment.pool_id, segment.size));
-    let (stream, pool_id) = most_reserving(sizes);
-    let mut gap = GapAtMoment { stream, pool_id, ..GapAtMoment::default() };
-    for segment in &device.segments {
+    let segments = device.segments.iter().map(|segment| Segment {
+        stream: segment.stream,
+        pool_id: segment.pool_id,
+        pool: segment.pool,
+        is_expandable: segment.is_expandable,
         // Without the size of the request nothing says how much of the block is rounding.
-        let blocks = segment
+        blocks: segment
             .blocks
             .iter()
-            .map(|block| (block.state, block.size, block.requested.unwrap_or(block.size)));
-        add(
-            &mut gap,
-            config,
-            Segment {
-                stream: segment.stream,
-                pool_id: segment.pool_id,
-                pool: segment.pool,
-                is_expandable: segment.is_expandable,
-                blocks,
-            },
-        );
+            .map(|block| (block.state, block.size, block.requested.unwrap_or(block.size))),
+    });
+    of_segments(segments, config, most_reserving(sizes))
+}
+
+fn of_segments<B: Iterator<Item = Block> + Clone>(
+    segments: impl Iterator<Item = Segment<B>>,
+    config: &AllocatorConfig,
+    (stream, pool_id): (StreamId, PoolId),
+) -> GapAtMoment {
+    let mut gap = GapAtMoment { stream, pool_id, ..GapAtMoment::default() };
+    for segment in segments {
+        add(&mut gap, config, segment);
     }
     gap
 }

@@ -4,20 +4,21 @@ use blockyard_record::{Bytes, counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::growth::{
-    FREE_WHAT_IS_KEPT, LineGrowth, by_line, forecast_finding, growth_findings, growth_headline,
-    is_much_growth, iterations_left, keeper_findings, larger_requests_finding, larger_requests_headline,
+    FREE_WHAT_IS_KEPT, LineGrowth, by_line, forecast_finding, grow_much, growth_findings, growth_headline,
+    iterations_left, keeper_findings, larger_requests_finding, larger_requests_headline,
 };
 use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
 use super::moments::Moments;
 use super::settings::{setting_comparison, under_plain_settings};
-use super::{Finding, FindingTopic, MomentName, Verdict, VerdictKind, growth_advice, pair_finding};
+use super::{growth_advice, pair_finding};
 use crate::forecast::{Forecaster, forecast_end};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
 use crate::recommendation::{Recommendation, growth_text, useful_forecaster};
 use crate::{
-    Conditions, Forecast, HoldingLine, Keeper, LabError, Leaks, LimitedRun, Outcome, Row, RowError, Run,
-    keeper_growth_text, keepers, leaks, shown_keepers,
+    Conditions, Finding, FindingTopic, Forecast, HoldingLine, Keeper, LabError, Leaks, LimitedRun,
+    MomentName, Outcome, Row, RowError, Run, VerdictAnswer, VerdictKind, keeper_growth_text, keepers, leaks,
+    shown_keepers,
 };
 
 /// The verdict about a run without a failure, or about a run that cannot be replayed.
@@ -25,13 +26,13 @@ pub(super) fn verdict_of_fit(
     run: &Run,
     conditions: &Conditions,
     on_progress: OnProgress,
-) -> Result<Verdict, LabError> {
+) -> Result<VerdictAnswer, LabError> {
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
     let own = replay_under(run, conditions, 0, &mut on_done)?;
     let outcome = match &own.outcome {
         Ok(outcome) => outcome,
-        Err(error) => return Ok(verdict_without_replay(error)),
+        Err(error) => return Ok(verdict_without_replay(conditions, error)),
     };
     let grows = leaks(run, on_progress)?;
     let lines = by_line(&grows);
@@ -53,7 +54,7 @@ pub(super) fn verdict_of_fit(
     let is_growing = (grows.has_known_iterations || !keepers.is_empty())
         && match &forecast {
             Some(forecast) => *forecast != Forecast::Finishes,
-            None => is_much_growth(&lines, outcome.peak_allocated),
+            None => grow_much(&lines, outcome.peak_allocated),
         };
     let growing = lines.first().filter(|_| is_growing);
     let larger = larger.filter(|_| matches!(forecast, Some(Forecast::Fails { .. })));
@@ -92,21 +93,36 @@ pub(super) fn verdict_of_fit(
     }
     let kind = if grows_at_all { VerdictKind::Grows } else { VerdictKind::Fits };
     let (headline, forecast) = (fit.headline(), fit.forecast);
-    Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment, forecast, gap: None })
+    let conf = conditions.conf.clone();
+    Ok(VerdictAnswer {
+        conf,
+        kind,
+        headline,
+        cause: None,
+        findings,
+        held,
+        moment,
+        setting,
+        forecast,
+        gap: None,
+        code_fixes: Vec::new(),
+    })
 }
 
-fn verdict_without_replay(error: &RowError) -> Verdict {
+fn verdict_without_replay(conditions: &Conditions, error: &RowError) -> VerdictAnswer {
     let text = format!("the requests cannot be replayed: {error}");
-    Verdict {
+    VerdictAnswer {
+        conf: conditions.conf.clone(),
         kind: VerdictKind::NotReplayed,
         headline: "the run cannot be replayed".to_owned(),
+        cause: None,
         findings: vec![Finding::about(FindingTopic::Certainty, text, None)],
-        setting: None,
-        autopsy: None,
         held: Vec::new(),
         moment: 0,
+        setting: None,
         forecast: None,
         gap: None,
+        code_fixes: Vec::new(),
     }
 }
 
@@ -141,7 +157,7 @@ impl FittingRun<'_> {
     /// The peak reserved that the file has, if the question is about the run's own settings: a replay that
     /// begins late does not have the memory that was cached before.
     fn own_reserved(&self) -> Option<Bytes> {
-        self.run.recorded_reserved.filter(|_| *self.conditions == self.run.conditions())
+        self.run.recorded.reserved.filter(|_| *self.conditions == self.run.conditions())
     }
 
     /// The verdict in one sentence.

@@ -1,11 +1,15 @@
 //! The sentences of a verdict about what grows.
 
+use blockyard_answers::called_at;
 use blockyard_record::{Bytes, counted, frame_text, grouped, own_line};
 
-use super::{Finding, FindingTopic, Moments};
+use super::Moments;
 use crate::forecast::failing_iteration;
-use crate::sites::{called_at, caller};
-use crate::{Autopsy, Forecast, HoldingLine, IterationSource, Keeper, Leaks, keeper_text, shown_keepers};
+use crate::sites::caller;
+use crate::{
+    Autopsy, Finding, FindingTopic, Forecast, HoldingLine, IterationSource, Keeper, Leaks, keeper_text,
+    shown_keepers,
+};
 
 /// The sentences about one line of the program that grows.
 pub(super) struct LineGrowth {
@@ -58,30 +62,26 @@ impl LineGrowth {
         self.allocations == 0
     }
 
-    /// ``each of 136 iterations kept 3 tensors (4 MiB)``.
     fn kept(&self, what: &str) -> String {
-        let iterations = self.rising_iterations();
-        let each = |all: u64| {
-            all.checked_div(iterations).filter(|each| *each > 0 && each.saturating_mul(iterations) == all)
-        };
-        match (each(self.allocations), each(self.bytes.get())) {
-            (Some(tensors), Some(bytes)) => {
-                let (iterations, tensors) = (counted(iterations, what), counted(tensors, "tensor"));
-                format!("each of {iterations} kept {tensors} ({})", Bytes::new(bytes))
-            }
-            (None, Some(bytes)) if self.allocations == 0 => {
-                format!("each of {} added {}", counted(iterations, what), Bytes::new(bytes))
-            }
-            _ if self.allocations == 0 => {
-                format!("{} added {}", counted(iterations, what), self.bytes)
-            }
-            _ => format!(
-                "{} kept {}, {} together",
-                counted(iterations, what),
-                counted(self.allocations, "tensor"),
-                self.bytes
-            ),
+        growth_text(self.rising_iterations(), what, self.allocations, self.bytes)
+    }
+}
+
+/// What iterations kept together, in words: `each of 136 iterations kept 3 tensors (4 MiB)`. Without `tensors`
+/// the tensors became larger, and not more. `what` is an iteration in a word.
+#[must_use]
+pub fn growth_text(iterations: u64, what: &str, tensors: u64, bytes: Bytes) -> String {
+    let each = |all: u64| {
+        all.checked_div(iterations).filter(|each| *each > 0 && each.saturating_mul(iterations) == all)
+    };
+    let all = counted(iterations, what);
+    match (each(tensors), each(bytes.get())) {
+        (Some(tensors), Some(bytes)) => {
+            format!("each of {all} kept {} ({})", counted(tensors, "tensor"), Bytes::new(bytes))
         }
+        (None, Some(bytes)) if tensors == 0 => format!("each of {all} added {}", Bytes::new(bytes)),
+        _ if tensors == 0 => format!("{all} added {bytes}"),
+        _ => format!("{all} kept {}, {bytes} together", counted(tensors, "tensor")),
     }
 }
 
@@ -171,7 +171,7 @@ pub(super) fn growth_findings(
 /// names no leak; `None` for a small growth.
 pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<String> {
     // A small part of the memory did not lead to the failure.
-    let is_much = line.bytes.get().saturating_mul(2) >= failed_at.memory.allocated.get();
+    let is_much = line.bytes.get().saturating_mul(2) >= failed_at.failure.memory.allocated.get();
     let kept = line.kept("repetition");
     is_much.then(|| format!("; at {} {kept}", line.text()))
 }
@@ -181,7 +181,7 @@ pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<
 pub(super) fn kept_by_layers(lines: &[LineGrowth], grows: &Leaks, failed_at: &Autopsy) -> Option<String> {
     let is_growing = |held: &&HoldingLine| lines.iter().any(|line| line.line == held.line);
     let kept: Bytes = failed_at.held.iter().filter(is_growing).map(|held| held.bytes).sum();
-    let is_much = kept.get().saturating_mul(2) >= failed_at.memory.allocated.get();
+    let is_much = kept.get().saturating_mul(2) >= failed_at.failure.memory.allocated.get();
     let layers = counted(grows.answer.boundaries.len(), "equal layer");
     let most = lines.first()?.text();
     is_much.then(|| {
@@ -200,10 +200,15 @@ pub(super) fn leak_headline(line: &LineGrowth) -> String {
     format!("out of memory by {how} at {}: {}", line.text(), line.kept("iteration"))
 }
 
-/// Whether so much growth is a cause at a peak of so many allocated bytes ([`MIN_GROWTH_DIVISOR`]).
-pub(super) fn is_much_growth(lines: &[LineGrowth], peak: Bytes) -> bool {
-    let all: Bytes = lines.iter().map(|line| line.bytes).sum();
-    !lines.is_empty() && all.get().saturating_mul(MIN_GROWTH_DIVISOR) >= peak.get()
+/// Whether the lines grow by so much that growth is a cause at a peak of so many allocated bytes.
+pub(super) fn grow_much(lines: &[LineGrowth], peak: Bytes) -> bool {
+    !lines.is_empty() && is_much_growth(lines.iter().map(|line| line.bytes).sum(), peak)
+}
+
+/// Whether a run that grows by so many bytes counts as growing, with this peak of allocated bytes.
+#[must_use]
+pub fn is_much_growth(growth: Bytes, peak: Bytes) -> bool {
+    growth.get().saturating_mul(MIN_GROWTH_DIVISOR) >= peak.get()
 }
 
 /// A run counts as growing if it grows by at least one in this many of the bytes at its peak.

@@ -5,10 +5,11 @@ use blockyard_record::{Bytes, OnDone};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
 
-use super::{Finding, FindingTopic};
 use crate::outcome::replay_under;
 use crate::source::with_article;
-use crate::{Autopsy, ChangeKind, Conditions, LabError, Limit, LimitKind, Outcome, Row, Run};
+use crate::{
+    Autopsy, ChangeKind, Conditions, Finding, FindingTopic, LabError, Limit, LimitKind, Outcome, Row, Run,
+};
 
 /// All memory of a device, with the name of a GPU that has as much. A file has the bytes as PyTorch's
 /// messages write them, in GiB with two places.
@@ -197,7 +198,7 @@ pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
     if found.limit.by != LimitKind::Device {
         return None;
     }
-    let enough = found.changes.iter().find_map(|change| match change.kind {
+    let enough = found.failure.changes.iter().find_map(|change| match change.kind {
         ChangeKind::Limit(limit) => Some(limit),
         _ => None,
     })?;
@@ -260,5 +261,6 @@ pub(super) fn under_the_latest_release(
     let text = format!(
         "with the rules of PyTorch {to} in place of {from}'s, {what}; the requests are those of the recording"
     );
-    Ok(Some(Finding { release: Some(to), ..Finding::about(FindingTopic::Releases, text, None) }))
+    let release = Some(to.name().to_owned());
+    Ok(Some(Finding { release, ..Finding::about(FindingTopic::Releases, text, None) }))
 }

@@ -1,25 +1,8 @@
 //! The moments that the sentences of a verdict are about.
 
 use blockyard_workload::Request;
-use serde::{Deserialize, Serialize};
 
-use crate::{HoldingLine, Leaks, MomentName, Run};
-
-/// A moment that a sentence of a verdict is about: just after one request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VerdictMoment {
-    /// The name of the moment.
-    pub name: MomentName,
-    /// The request, counted from 1.
-    pub request: u64,
-    /// How many requests for memory follow in the run. A figure of the recorded run finds the moment by this
-    /// number, because its steps need not have the numbers of the requests.
-    pub allocations_after: u64,
-    /// The iteration of the program that contains the moment, counted from 1; `None` if iterations are not
-    /// known.
-    #[serde(rename = "step")]
-    pub iteration: Option<u64>,
-}
+use crate::{HoldingLine, Leaks, MomentName, Run, VerdictMoment};
 
 /// The number of requests for memory up to each request of a run, to find moments.
 pub(super) struct Moments {
@@ -41,7 +24,7 @@ impl Moments {
         let index = usize::try_from(request.checked_sub(1)?).ok()?;
         let all = self.allocations.last().copied()?;
         let allocations_after = all.saturating_sub(*self.allocations.get(index)?);
-        Some(VerdictMoment { name, request, allocations_after, iteration: None })
+        Some(VerdictMoment { name, request, allocations_after, step: None })
     }
 
     fn both(&self, first: (MomentName, u64), last: (MomentName, u64)) -> Vec<VerdictMoment> {
@@ -56,7 +39,7 @@ impl Moments {
         for moment in both.iter_mut().filter(|_| grows.has_known_iterations) {
             let before =
                 grows.answer.boundaries.partition_point(|boundary| *boundary < moment.request) as u64;
-            moment.iteration = Some(before.saturating_add(1));
+            moment.step = Some(before.saturating_add(1));
         }
         both
     }

@@ -2,13 +2,13 @@
 
 use blockyard_replay::{OnProgress, Progress};
 
-use super::{Finding, FindingTopic};
+use crate::autopsy::Passes;
 use crate::forecast::forecast_end;
 use crate::outcome::calls_text;
 use crate::setting_search::replay_all;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, Forecast, GapOutcome, LabError, LimitedRun, Outcome, Row, Run,
-    plain_candidates,
+    Autopsy, Change, ChangeKind, Conditions, Finding, FindingTopic, Forecast, GapOutcome, LabError, Limit,
+    LimitedRun, Outcome, Row, Run, plain_candidates,
 };
 
 /// The run under each of the plain settings.
@@ -35,7 +35,7 @@ pub(super) fn fitting_setting(
 ) -> Result<Option<String>, LabError> {
     let total = limited.run().requests().len();
     let mut tell = |done| on_progress(Progress::new("replaying", done, total));
-    for change in &found.changes {
+    for change in &found.failure.changes {
         if let ChangeKind::Setting(conf) = &change.kind
             && !postpones(change)
             && limited.row(conf, 0, &mut tell)?.fits()
@@ -64,10 +64,11 @@ fn iterations_passed(change: &Change) -> u64 {
 /// one first, and those that do not help.
 pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let failure = &found.failure;
     let is_taken = |change: &Change| matches!(&change.kind, ChangeKind::Setting(conf) if taken == Some(conf));
-    let mut helpful: Vec<&Change> = found.changes.iter().collect();
+    let mut helpful: Vec<&Change> = failure.changes.iter().collect();
     helpful.sort_by_key(|change| (!is_taken(change), std::cmp::Reverse(iterations_passed(change))));
-    let in_vain: Vec<&Change> = found.unhelpful_changes.iter().collect();
+    let in_vain: Vec<&Change> = failure.in_vain.iter().collect();
     for (about, changes, also) in [
         (FindingTopic::Helps, helpful, "the request also passes"),
         (FindingTopic::DoesNotHelp, in_vain, "the request fails too"),
@@ -77,7 +78,9 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
         let mut depending = Vec::new();
         for change in changes {
             match &change.kind {
-                ChangeKind::Setting(conf) if change.depends_on_limit => depending.push((conf, change)),
+                ChangeKind::Setting(conf) if change.depends_on_limit => {
+                    depending.push((conf, Passes::of(change)));
+                }
                 // The first setting that helps has a separate sentence.
                 ChangeKind::Setting(conf) if about == FindingTopic::Helps && findings.is_empty() => {
                     findings.push(Finding::about(about, &change.sentence, None).with_settings(&[conf]));
@@ -96,18 +99,18 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                 }
             }
         }
-        findings.extend(depending_findings(&depending));
+        findings.extend(depending_findings(found.limit, &depending));
         findings.extend(sharing.into_iter().map(|(forecast, changes)| {
             let confs: Vec<&str> = changes.iter().map(|(conf, _)| *conf).collect();
             let names: Vec<&str> = confs.iter().map(|conf| name(conf)).collect();
             let replays: Option<Vec<GapOutcome>> = changes.iter().map(|(_, change)| change.outcome).collect();
             let calls = replays
-                .map_or_else(String::new, |all| format!(", with {}", calls_text(&all, &found.outcome)));
+                .map_or_else(String::new, |all| format!(", with {}", calls_text(&all, &failure.outcome)));
             let text = format!("with {} {also}{calls}{}", alternatives(&names), later(forecast));
             Finding::about(about, text, None).with_settings(&confs)
         }));
     }
-    let passing = || found.changes.iter().filter(|change| matches!(change.kind, ChangeKind::Setting(_)));
+    let passing = || failure.changes.iter().filter(|change| matches!(change.kind, ChangeKind::Setting(_)));
     if taken.is_none() && passing().next().is_some() {
         let text = if passing().all(postpones) {
             "none of these settings lets the run finish: each only postpones the failure"
@@ -124,21 +127,18 @@ fn later(forecast: Option<&Forecast>) -> String {
     forecast.and_then(forecast_end).map_or_else(String::new, |end| format!(", {end}"))
 }
 
-/// The sentences about settings whose effect depends on the limit; settings with the same sentence are
-/// together.
-fn depending_findings(depending: &[(&String, &Change)]) -> Vec<Finding> {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (conf, change) in depending {
-        let begin = format!("with {} ", name(conf));
-        let end = change.sentence.strip_prefix(&begin).unwrap_or_default();
-        match groups.iter_mut().find(|(known, _)| *known == end) {
+/// The sentences about settings whose effect depends on the limit; settings with the same effect are together.
+fn depending_findings(limit: Limit, depending: &[(&String, Passes)]) -> Vec<Finding> {
+    let mut groups: Vec<(Passes, Vec<&str>)> = Vec::new();
+    for (conf, passes) in depending {
+        match groups.iter_mut().find(|(known, _)| known == passes) {
             Some((_, confs)) => confs.push(conf),
-            None => groups.push((end, vec![conf])),
+            None => groups.push((*passes, vec![conf])),
         }
     }
-    let finding = |(end, confs): (&str, Vec<&str>)| {
+    let finding = |(passes, confs): (Passes, Vec<&str>)| {
         let names: Vec<&str> = confs.iter().map(|conf| name(conf)).collect();
-        let text = format!("with {} {end}", alternatives(&names));
+        let text = format!("with {} {}", alternatives(&names), passes.sentence_end(limit));
         Finding::about(FindingTopic::DependsOnLimit, text, None).with_settings(&confs)
     };
     groups.into_iter().map(finding).collect()

@@ -52,7 +52,7 @@ fn row_of(run: &Run, found: &Autopsy, change: &ChangeKind) -> Row {
             Conditions { capacity, ..found.conditions.and_limit(*limit) }
         }
         _ => {
-            let request = found.failed.request;
+            let request = found.failure.request.request;
             let tried = try_change(run, &found.conditions, change, request, 0, &mut on).unwrap();
             return tried.rows.into_iter().next().unwrap();
         }
@@ -69,16 +69,16 @@ fn agree(name: &str, run: &Run, conditions: &Conditions) -> usize {
         return 0;
     };
     assert!(!own.fits(), "{name}: the autopsy goes out of memory, what-if does not");
-    let changes: Vec<&Change> = found.changes.iter().chain(&found.unhelpful_changes).collect();
+    let changes: Vec<&Change> = found.failure.changes.iter().chain(&found.failure.in_vain).collect();
     for change in &changes {
         let row = row_of(run, &found, &change.kind);
-        let request = request_after(run, &change.kind, found.failed.request);
+        let request = request_after(run, &change.kind, found.failure.request.request);
         let [low, high] = passes(&row, request);
-        assert_eq!(change.is_proved, low && high, "{name}: {change:?}, {row:?}");
+        assert_eq!(change.proved, low && high, "{name}: {change:?}, {row:?}");
         assert_eq!(change.depends_on_limit, low != high, "{name}: {change:?}, {row:?}");
     }
-    for change in &found.changes {
-        assert!(change.is_proved, "{name}: {change:?}");
+    for change in &found.failure.changes {
+        assert!(change.proved, "{name}: {change:?}");
     }
     changes.len()
 }
@@ -104,7 +104,7 @@ fn searches_agree(name: &str, run: &Run, conditions: &Conditions) {
     }
     // The verdict and the search recommend the same setting, or the search recommends a setting that the
     // verdict does not try.
-    let said = verdict(run, conditions, &mut on).unwrap().setting;
+    let said = verdict(run, conditions, &mut on).unwrap().answer.setting;
     let best = found.best.map(|best| found.rows[best].conditions.conf.clone());
     let is_beyond = best.as_ref().is_some_and(|best| !plain_candidates(run, conditions).contains(best));
     assert!(said == best || (said.is_none() && is_beyond), "{name}: verdict {said:?}, search {best:?}");

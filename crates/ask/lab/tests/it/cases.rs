@@ -110,7 +110,7 @@ pub(crate) const CASES: [Case; 34] = [
 ];
 
 fn proved(changes: &[Change]) -> impl Iterator<Item = &ChangeKind> {
-    changes.iter().filter(|change| change.is_proved).map(|change| &change.kind)
+    changes.iter().filter(|change| change.proved).map(|change| &change.kind)
 }
 
 #[test]
@@ -121,10 +121,10 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
         let found = autopsy(&run, &conditions, &mut on).unwrap().unwrap_or_else(|| panic!("{name}: it fits"));
         assert_eq!(found.cause, cause, "{name}: {found:?}");
         assert!(
-            found.changes.iter().all(|change| change.is_proved)
-                && !found.unhelpful_changes.iter().any(|change| change.is_proved)
+            found.failure.changes.iter().all(|change| change.proved)
+                && !found.failure.in_vain.iter().any(|change| change.proved)
         );
-        let settings: Vec<&str> = proved(&found.changes)
+        let settings: Vec<&str> = proved(&found.failure.changes)
             .filter_map(|kind| if let ChangeKind::Setting(conf) = kind { Some(conf.as_str()) } else { None })
             .collect();
         match helps {
@@ -132,14 +132,14 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
             ExpectedHelp::SettingToo(conf) => assert!(settings.contains(&conf), "{name}: {settings:?}"),
             ExpectedHelp::NoSetting => assert!(settings.is_empty(), "{name}: {settings:?}"),
             ExpectedHelp::Free(count, mib) => {
-                let set = proved(&found.changes).find_map(|kind| match kind {
+                let set = proved(&found.failure.changes).find_map(|kind| match kind {
                     ChangeKind::FreeTensors { requests, bytes } => Some((requests.len(), *bytes)),
                     _ => None,
                 });
                 assert_eq!(set, Some((count, Bytes::mib(mib))), "{name}");
             }
             ExpectedHelp::Limit(mib) => {
-                let limit = proved(&found.changes)
+                let limit = proved(&found.failure.changes)
                     .find_map(|kind| if let ChangeKind::Limit(limit) = kind { Some(*limit) } else { None });
                 let limit = limit.unwrap_or_else(|| panic!("{name}: no limit"));
                 assert_eq!(limit, Bytes::mib(mib), "{name}");
@@ -148,16 +148,22 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
                 assert!(!replay_under(&run, &less, 0, &mut on_requests).unwrap().fits(), "{name}");
             }
             ExpectedHelp::DefaultPool => {
-                assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::DefaultPool), "{name}");
+                assert!(
+                    proved(&found.failure.changes).any(|kind| *kind == ChangeKind::DefaultPool),
+                    "{name}"
+                );
             }
             ExpectedHelp::OneStream => {
-                assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::OneStream), "{name}");
+                assert!(proved(&found.failure.changes).any(|kind| *kind == ChangeKind::OneStream), "{name}");
             }
             ExpectedHelp::Synchronize => {
-                assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::Synchronize), "{name}");
+                assert!(
+                    proved(&found.failure.changes).any(|kind| *kind == ChangeKind::Synchronize),
+                    "{name}"
+                );
             }
         }
-        for change in found.changes {
+        for change in found.failure.changes {
             if let ChangeKind::Setting(conf) = &change.kind {
                 let alone = Conditions { conf: conf.clone(), ..conditions.clone() };
                 assert!(replay_under(&run, &alone, 0, &mut on_requests).unwrap().fits(), "{name}: {conf}");
@@ -191,5 +197,5 @@ fn memory_of_others_is_named_where_the_device_was_full() {
     let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
     assert_eq!(found.cause, OomCause::MemoryOfOthers);
     assert_eq!((found.limit.high, found.limit.others), (Bytes::mib(600), Bytes::mib(424)));
-    assert!(found.sentence.contains("424 MiB"), "{}", found.sentence);
+    assert!(found.failure.sentence.contains("424 MiB"), "{}", found.failure.sentence);
 }

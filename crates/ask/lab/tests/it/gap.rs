@@ -159,14 +159,14 @@ fn a_change_of_a_failed_run_lets_its_request_pass() {
     let run = run_of(text, "");
     let conditions = run.conditions().and_limit(Bytes::mib(128));
     let found = verdict(&run, &conditions, &mut on).unwrap();
-    let gap = found.gap.as_ref().unwrap();
+    let gap = found.answer.gap.as_ref().unwrap();
     let at_failure = gap.at_failure.as_ref().unwrap();
     assert_adds_up(at_failure, "at the failure");
     assert_eq!((at_failure.request, at_failure.parts.free_pieces), (4, Bytes::mib(60)));
     assert_eq!(gap.own.unwrap().peak_reserved, Bytes::mib(170));
     let called = gap.remedies.iter().find(|remedy| remedy.kind == GapRemedyKind::EmptyCache).unwrap();
     assert_eq!((called.request, called.outcome.peak_reserved), (Some(3), Bytes::mib(110)));
-    let about = |topic| found.findings.iter().filter(move |finding| finding.about == topic);
+    let about = |topic| found.answer.findings.iter().filter(move |finding| finding.about == topic);
     let sentence = &about(FindingTopic::Gap).next().unwrap().text;
     assert_eq!(
         sentence,
@@ -179,9 +179,9 @@ fn a_change_of_a_failed_run_lets_its_request_pass() {
 fn a_small_gap_is_in_the_table_and_has_no_sentence() {
     let run = run_of("a = alloc 400 MiB; b = alloc 11 MiB", "");
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-    let gap = found.gap.unwrap();
+    let gap = found.answer.gap.unwrap();
     assert_eq!((gap.at_peak.parts.sum(), gap.remedies), (Bytes::mib(1), Vec::new()));
-    assert!(found.findings.iter().all(|finding| finding.about != FindingTopic::Gap));
+    assert!(found.answer.findings.iter().all(|finding| finding.about != FindingTopic::Gap));
 }
 
 /// All recorded runs and snapshots of the fixtures.
@@ -211,7 +211,7 @@ fn the_parts_of_every_recorded_run_add_up_at_its_peak() {
     let (mut count, mut states, mut placed) = (0, 0, 0);
     for run in recorded_runs() {
         if !run.has_requests() {
-            let gap = verdict(&run, &run.conditions(), &mut on).unwrap().gap.unwrap();
+            let gap = verdict(&run, &run.conditions(), &mut on).unwrap().answer.gap.unwrap();
             assert_adds_up(&gap.at_peak, &run.name);
             states += 1;
             continue;
@@ -310,9 +310,9 @@ fn the_setting_is_the_one_that_the_verdict_recommends() {
     let searched = searched.unwrap();
     let best = searched.best.unwrap();
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-    let gap = found.gap.unwrap();
+    let gap = found.answer.gap.unwrap();
     let setting = gap.remedies.iter().find(|remedy| remedy.kind == GapRemedyKind::Setting).unwrap();
     assert_eq!(setting.conf.as_ref(), Some(&searched.rows[best].conditions.conf));
-    assert_eq!(found.setting, setting.conf);
+    assert_eq!(found.answer.setting, setting.conf);
     assert_eq!(gap.at_peak.stream, StreamId::DEFAULT);
 }

@@ -153,7 +153,12 @@ fn healthy_runs_have_no_period_that_grows() {
             found.answer.growing
         );
         let verdict = blockyard_lab::verdict(&program(name), &program(name).conditions(), &mut on).unwrap();
-        assert_eq!(verdict.kind, blockyard_lab::VerdictKind::Fits, "{name}: {}", verdict.headline);
+        assert_eq!(
+            verdict.answer.kind,
+            blockyard_lab::VerdictKind::Fits,
+            "{name}: {}",
+            verdict.answer.headline
+        );
     }
     let parameters = typed("repeat 60 as i { w[i] = alloc 4 MiB }");
     assert_eq!(leaks(&parameters, &mut on).unwrap().answer.steps, IterationSource::Parts);

@@ -10,6 +10,7 @@
 mod addresses;
 mod agreement;
 mod cases;
+mod code_fixes;
 mod gap;
 mod growth;
 mod oom;

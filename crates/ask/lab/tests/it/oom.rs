@@ -182,13 +182,14 @@ fn settings_that_helped_on_the_device_are_proved_and_those_that_did_not_are_in_v
         let allocations = snapshot(program, scale).allocations() as u64;
         let found = examined(program, scale);
         for (change, is_helpful) in found
+            .failure
             .changes
             .iter()
             .map(|change| (change, true))
-            .chain(found.unhelpful_changes.iter().map(|change| (change, false)))
+            .chain(found.failure.in_vain.iter().map(|change| (change, false)))
         {
             let ChangeKind::Setting(conf) = &change.kind else { continue };
-            assert_eq!(change.is_proved, is_helpful);
+            assert_eq!(change.proved, is_helpful);
             let Some(row) = results.iter().find(|row| {
                 row["case"] == program
                     && row["conf"] == conf.as_str()
@@ -206,8 +207,8 @@ fn settings_that_helped_on_the_device_are_proved_and_those_that_did_not_are_in_v
 #[test]
 fn live_blocks_are_named_by_the_stacks_that_asked_for_them() {
     let found = examined("checkerboard_default", 1.0);
-    assert_eq!(found.failed.stack.first().map(String::as_str), Some("buf (train.py:12)"));
-    let stacks = found.pinned_by.iter().flat_map(|segment| &segment.blocks).map(|block| &block.stack);
+    assert_eq!(found.failure.request.stack.first().map(String::as_str), Some("buf (train.py:12)"));
+    let stacks = found.failure.pinned_by.iter().flat_map(|segment| &segment.blocks).map(|block| &block.stack);
     assert!(stacks.clone().count() > 0);
     for stack in stacks {
         assert!(stack.iter().any(|frame| frame.contains("checkerboard_default")), "{stack:?}");
@@ -222,7 +223,7 @@ fn a_limit_that_nobody_names_is_bounded_by_what_the_trace_shows() {
         let limit = limit(program, scale);
         assert!(bounds.low <= limit && limit <= bounds.high, "{program} x {scale}: {bounds:?}, {limit}");
         let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
-        assert_eq!(found.failed.request, run.requests().len() as u64, "{program} x {scale}");
+        assert_eq!(found.failure.request.request, run.requests().len() as u64, "{program} x {scale}");
     }
 }
 
@@ -233,11 +234,11 @@ fn a_request_that_a_free_block_would_have_served_is_recognized() {
     let run = Run::from_snapshot("late_free", &file, &mut on).unwrap().remove(0);
     let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
     assert_eq!(found.cause, OomCause::PoolNotSearchedAgain);
-    assert_eq!(found.memory.largest_cached_here, Bytes::mib(280));
-    assert_eq!(found.failed.size, Bytes::mib(200));
-    assert!(found.sentence.contains("issue 189504"), "{}", found.sentence);
-    let change = found.changes.iter().find(|change| change.kind == ChangeKind::Synchronize).unwrap();
-    assert!(change.is_proved);
+    assert_eq!(found.failure.memory.largest_cached_here, Bytes::mib(280));
+    assert_eq!(found.failure.request.size, Bytes::mib(200));
+    assert!(found.failure.sentence.contains("issue 189504"), "{}", found.failure.sentence);
+    let change = found.failure.changes.iter().find(|change| change.kind == ChangeKind::Synchronize).unwrap();
+    assert!(change.proved);
 }
 
 /// Parameters and states of an optimizer cannot be freed: a program that says which these are gets no advice
@@ -260,7 +261,7 @@ fn what_a_training_cannot_free_is_in_no_set_of_tensors_to_free() {
         let source = RunSource::Simulated { name: "program.py".to_owned(), bytes: bytes.clone(), simulation };
         let run = source.runs(&mut on).unwrap().remove(0);
         let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
-        let changes = found.changes.iter().chain(&found.unhelpful_changes);
+        let changes = found.failure.changes.iter().chain(&found.failure.in_vain);
         let requests = changes.filter_map(|change| match &change.kind {
             ChangeKind::FreeTensors { requests, .. } => Some(requests.clone()),
             _ => None,

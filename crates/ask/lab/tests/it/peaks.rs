@@ -44,7 +44,7 @@ fn answered(run: &Run) -> [(Bytes, Bytes); 2] {
     assert_eq!(rows.rows[0].outcome, rows.baseline.outcome);
     let told = verdict(run, &run.conditions(), &mut on).unwrap();
     let allocated = format!("at most {} are allocated, and ", outcome.peak_allocated);
-    assert!(told.headline.contains(&allocated), "{}", told.headline);
+    assert!(told.answer.headline.contains(&allocated), "{}", told.answer.headline);
     let same = diff(run, run, &mut on).unwrap();
     assert!(same.allocated.terms.is_empty() && same.reserved.terms.is_empty());
     [(outcome.peak_allocated, outcome.peak_reserved), (same.allocated.after, same.reserved.after)]

@@ -84,9 +84,9 @@ proptest! {
         let capacity = Bytes::new((peak.get() as f64 * share) as u64 / (2 << 20) * (2 << 20));
         let conditions = Conditions { capacity: Some(capacity), ..run.conditions() };
         let Some(found) = autopsy(&run, &conditions, &mut on).unwrap() else { return Ok(()) };
-        let failing = usize::try_from(found.failed.request).unwrap() - 1;
+        let failing = usize::try_from(found.failure.request.request).unwrap() - 1;
         prop_assert!(!passes(&requests, failing, "", capacity));
-        for change in found.changes {
+        for change in found.failure.changes {
             match change.kind {
                 ChangeKind::Setting(conf) => {
                     prop_assert!(conf.contains("garbage_collection") || passes(&requests, failing, &conf, capacity), "{conf}");
@@ -104,7 +104,7 @@ proptest! {
                 ChangeKind::OneStream => {
                     let one = requests.iter().map(|request| match *request {
                         Request::Allocate { tensor, size, .. } => {
-                            Request::Allocate { tensor, size, stream: found.failed.stream }
+                            Request::Allocate { tensor, size, stream: found.failure.request.stream }
                         }
                         other => other,
                     });

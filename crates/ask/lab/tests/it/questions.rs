@@ -36,7 +36,7 @@ fn every_question_and_its_answer_travel_as_bytes() {
         let answer = asked.ask(&runs[0], &mut || 0, &mut on).unwrap();
         assert_eq!(sent(&answer), answer);
         if let LabAnswer::Autopsy(found) = answer {
-            assert!(!found.expect("the last request fails").changes.is_empty());
+            assert!(!found.expect("the last request fails").failure.changes.is_empty());
         }
     }
 }
@@ -53,7 +53,7 @@ fn the_forecast_of_a_verdict_travels_as_bytes() {
     let answer = Question::Verdict(Conditions::default()).ask(&runs[0], &mut || 0, &mut on).unwrap();
     assert_eq!(sent(&answer), answer);
     let LabAnswer::Verdict(found) = answer else { panic!("{answer:?}") };
-    assert!(found.forecast.is_some(), "{}", found.headline);
+    assert!(found.answer.forecast.is_some(), "{}", found.answer.headline);
 }
 
 #[test]

@@ -103,8 +103,8 @@ fn a_setting_under_which_memory_grows_with_the_run_is_not_recommended() {
     };
     assert!(under(PAIR) > reserved(pair) && under(&best.conditions.conf) == reserved(&best));
     let verdict = verdict(&run, &conditions, &mut |_| ControlFlow::Continue(())).unwrap();
-    assert_eq!(verdict.setting, Some(best.conditions.conf));
-    let in_vain = verdict.findings.iter().filter(|finding| finding.about == FindingTopic::DoesNotHelp);
+    assert_eq!(verdict.answer.setting, Some(best.conditions.conf));
+    let in_vain = verdict.answer.findings.iter().filter(|finding| finding.about == FindingTopic::DoesNotHelp);
     let texts: Vec<&str> = in_vain.map(|finding| finding.text.as_str()).collect();
     assert!(
         texts.iter().any(|text| text.contains(PAIR) && text.contains(", but the reserved memory grows")),

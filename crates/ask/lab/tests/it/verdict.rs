@@ -18,6 +18,7 @@ fn of_snapshot(name: &str) -> Verdict {
 
 fn about(found: &Verdict, about: FindingTopic) -> Vec<&str> {
     found
+        .answer
         .findings
         .iter()
         .filter(|finding| finding.about == about)
@@ -28,9 +29,9 @@ fn about(found: &Verdict, about: FindingTopic) -> Vec<&str> {
 #[test]
 fn a_leak_is_named_with_its_line_and_what_it_kept() {
     let found = of_snapshot("loss_history");
-    assert_eq!(found.kind, VerdictKind::Leak);
+    assert_eq!(found.answer.kind, VerdictKind::Leak);
     assert_eq!(
-        found.headline,
+        found.answer.headline,
         "out of memory by a leak at `loss_history train.py:26`: each of 136 iterations kept 3 tensors (4 MiB)"
     );
     // The program keeps three losses in each iteration; without those of earlier iterations the request
@@ -80,15 +81,15 @@ fn frames_of_cpp_are_no_line_of_the_program() {
     // As `_record_memory_history()` records by default: thirty frames of PyTorch's C++ before the first of
     // Python.
     let found = of_snapshot("kept_cpp_frames");
-    assert_eq!(found.kind, VerdictKind::Leak);
+    assert_eq!(found.answer.kind, VerdictKind::Leak);
     assert!(
-        found.headline.starts_with(
+        found.answer.headline.starts_with(
             "out of memory by a leak at `step train.py:11`: each of 39 iterations kept 1 tensor (32 MiB)"
         ),
         "{}",
-        found.headline
+        found.answer.headline
     );
-    let lines: Vec<&str> = found.held.iter().map(|line| line.line.as_str()).collect();
+    let lines: Vec<&str> = found.answer.held.iter().map(|line| line.line.as_str()).collect();
     assert!(lines.iter().all(|line| !line.contains("malloc") && !line.contains("unwind")), "{lines:?}");
     assert!(lines.contains(&"step train.py:11"), "{lines:?}");
 }
@@ -96,12 +97,12 @@ fn frames_of_cpp_are_no_line_of_the_program() {
 #[test]
 fn fragmentation_is_no_leak_and_has_a_setting_to_copy() {
     let found = of_snapshot("checkerboard_default");
-    assert_eq!(found.kind, VerdictKind::OutOfMemory);
+    assert_eq!(found.answer.kind, VerdictKind::OutOfMemory);
     assert_eq!(
-        found.headline,
+        found.answer.headline,
         "out of memory at `buf train.py:12`, called at `checkerboard_default train.py:17`: 480 MiB cached, but in pieces too small for 300 MiB"
     );
-    assert_eq!(found.setting.as_deref(), Some("expandable_segments:True"));
+    assert_eq!(found.answer.setting.as_deref(), Some("expandable_segments:True"));
     let passes = about(&found, FindingTopic::Helps);
     assert_eq!(
         passes[..2],
@@ -123,22 +124,30 @@ fn a_verdict_says_what_the_other_answers_say() {
         let failure = autopsy(&run, &conditions, &mut on).unwrap();
         assert_eq!(found.autopsy.as_deref(), failure.as_ref(), "{name}");
         let failure = failure.unwrap();
-        assert_eq!(found.moment, failure.failed.request, "{name}");
-        let held: Bytes = found.held.iter().map(|line| line.bytes).sum();
-        assert_eq!(held, failure.memory.allocated, "{name}: what is held adds up to what is allocated");
-        assert!(found.held.is_sorted_by(|one, other| one.bytes >= other.bytes), "{name}");
-        if let Some(conf) = &found.setting {
+        assert_eq!(found.answer.moment, failure.failure.request.request, "{name}");
+        let held: Bytes = found.answer.held.iter().map(|line| line.bytes).sum();
+        assert_eq!(
+            held, failure.failure.memory.allocated,
+            "{name}: what is held adds up to what is allocated"
+        );
+        assert!(found.answer.held.is_sorted_by(|one, other| one.bytes >= other.bytes), "{name}");
+        if let Some(conf) = &found.answer.setting {
             let rows = what_if(&run, &[conditions.and_conf(conf)], 0, &mut on).unwrap().rows;
             let passes = |outcome: Option<&blockyard_lab::Outcome>| {
                 let oom = outcome.unwrap().first_oom.as_ref();
-                oom.is_none_or(|oom| oom.request > found.moment)
+                oom.is_none_or(|oom| oom.request > found.answer.moment)
             };
             assert!(
                 passes(rows[0].outcome_at_lowest()) && passes(rows[0].outcome_at_highest()),
                 "{name}: {conf}"
             );
         }
-        assert_eq!(found.kind == VerdictKind::Leak, name == "loss_history", "{name}: {}", found.headline);
+        assert_eq!(
+            found.answer.kind == VerdictKind::Leak,
+            name == "loss_history",
+            "{name}: {}",
+            found.answer.headline
+        );
     }
 }
 
@@ -148,11 +157,11 @@ fn what_is_held_at_the_peak_of_a_run_that_fits_adds_up_to_the_peak() {
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
     let own = what_if(&run, &[run.conditions()], 0, &mut on).unwrap().baseline;
     let own = own.outcome_at_lowest().unwrap();
-    let held: Bytes = found.held.iter().map(|line| line.bytes).sum();
-    assert_eq!((found.kind, held), (VerdictKind::Fits, own.peak_allocated));
+    let held: Bytes = found.answer.held.iter().map(|line| line.bytes).sum();
+    assert_eq!((found.answer.kind, held), (VerdictKind::Fits, own.peak_allocated));
     let (allocated, reserved) = (own.peak_allocated, own.peak_reserved);
     assert_eq!(
-        found.headline,
+        found.answer.headline,
         format!("it fits: at most {allocated} are allocated, and {reserved} reserved")
     );
     assert!(
@@ -160,7 +169,7 @@ fn what_is_held_at_the_peak_of_a_run_that_fits_adds_up_to_the_peak() {
             .ends_with(&format!("reserved are at most {}", own.peak_reserved))
     );
     // Expandable segments save 3.77 GiB in this run, as on an H200.
-    assert_eq!(found.setting.as_deref(), Some("expandable_segments:True"));
+    assert_eq!(found.answer.setting.as_deref(), Some("expandable_segments:True"));
     assert!(about(&found, FindingTopic::Helps)[0].contains("3.77 GiB less"), "{found:?}");
 }
 
@@ -170,11 +179,12 @@ fn a_limit_that_is_given_is_the_verdicts_limit() {
     let limit = Conditions { limit: Some(Bytes::gib(2)), ..run.conditions() };
     let found = verdict(&run, &limit, &mut on).unwrap();
     let failure = found.autopsy.as_ref().unwrap();
-    assert!(found.kind != VerdictKind::Fits && failure.limit.high == Bytes::gib(2), "{found:?}");
-    let more = failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
-    let tried = try_change(&run, &limit, &more.kind, found.moment, 0, &mut on).unwrap();
+    assert!(found.answer.kind != VerdictKind::Fits && failure.limit.high == Bytes::gib(2), "{found:?}");
+    let more =
+        failure.failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
+    let tried = try_change(&run, &limit, &more.kind, found.answer.moment, 0, &mut on).unwrap();
     let oom = tried.rows[0].outcome_at_lowest().unwrap().first_oom.as_ref();
-    assert!(oom.is_none_or(|oom| oom.request > found.moment), "{oom:?}");
+    assert!(oom.is_none_or(|oom| oom.request > found.answer.moment), "{oom:?}");
 }
 
 /// Eight equal layers are made, and then a training starts that fails: the weights are no leak, and nobody is
@@ -185,7 +195,7 @@ fn a_model_that_is_made_layer_by_layer_is_no_leak() {
                 repeat 3 as s { x[s] = alloc 200 MiB\n y[s] = alloc 30 MiB\n free x[s], y[s] }\nlarge = alloc 3 GiB";
     let run = Run::from_workload("layers", Workload::parse(text).unwrap(), "", Bytes::gib(4));
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-    assert_eq!(found.kind, VerdictKind::OutOfMemory, "{}", found.headline);
+    assert_eq!(found.answer.kind, VerdictKind::OutOfMemory, "{}", found.answer.headline);
     assert_eq!(about(&found, FindingTopic::Grows), [""; 0]);
     let passes = about(&found, FindingTopic::Helps);
     assert!(!passes.iter().any(|text| text.contains("growing lines")), "{passes:?}");
@@ -203,13 +213,13 @@ fn a_few_repetitions_may_be_layers() {
         verdict(&run, &run.conditions(), &mut on).unwrap()
     };
     let few = layers(60);
-    assert_eq!(few.kind, VerdictKind::OutOfMemory, "{}", few.headline);
+    assert_eq!(few.answer.kind, VerdictKind::OutOfMemory, "{}", few.answer.headline);
     let grows = about(&few, FindingTopic::Grows);
     assert!(
         grows[0].contains("of the same requests, which may be iterations or equal layers of a network"),
         "{grows:?}"
     );
-    assert_eq!(layers(120).kind, VerdictKind::Leak);
+    assert_eq!(layers(120).answer.kind, VerdictKind::Leak);
 }
 
 fn runs_of(name: &str) -> Vec<Run> {
@@ -222,11 +232,11 @@ fn runs_of(name: &str) -> Vec<Run> {
 fn layers_of_a_forward_pass_are_no_leak() {
     let run = runs_of("deep_forward.pickle.gz").remove(0);
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-    assert_eq!(found.kind, VerdictKind::OutOfMemory, "{}", found.headline);
+    assert_eq!(found.answer.kind, VerdictKind::OutOfMemory, "{}", found.answer.headline);
     assert!(
-        found.headline.contains("8 equal layers of one forward pass keep 7.05 GiB"),
+        found.answer.headline.contains("8 equal layers of one forward pass keep 7.05 GiB"),
         "{}",
-        found.headline
+        found.answer.headline
     );
     let helps = about(&found, FindingTopic::Helps);
     assert!(helps.iter().any(|text| text.contains("torch.utils.checkpoint")), "{helps:?}");
@@ -240,10 +250,10 @@ fn a_snapshot_without_a_trace_has_a_verdict_about_its_moment() {
     let runs = runs_of("state_only.pickle.gz");
     let found: Vec<Verdict> =
         runs.iter().map(|run| verdict(run, &run.conditions(), &mut on).unwrap()).collect();
-    assert!(found.iter().all(|found| found.kind == VerdictKind::StateOnly));
+    assert!(found.iter().all(|found| found.answer.kind == VerdictKind::StateOnly));
     // The first device has neither segments nor a trace.
     assert_eq!(runs.iter().map(Run::held_at_end).collect::<Vec<_>>(), [Bytes::mib(30)]);
-    let held = &found[0].held[0];
+    let held = &found[0].answer.held[0];
     assert_eq!(
         (held.line.as_str(), held.bytes, held.blocks),
         ("weights state_only.py:6", Bytes::mib(30), 30)
@@ -265,12 +275,12 @@ fn a_run_that_fits_and_grows_says_which_iteration_will_fail() {
     let text = "repeat 120 as i { a = alloc 30 MiB\n kept[i] = alloc 10 MiB\n free a }";
     let run = Run::from_workload("leak", Workload::parse(text).unwrap(), "", Bytes::gib(4));
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-    assert_eq!(found.kind, VerdictKind::Grows, "{}", found.headline);
+    assert_eq!(found.answer.kind, VerdictKind::Grows, "{}", found.answer.headline);
     assert_eq!(
-        found.headline,
+        found.answer.headline,
         "it fits so far, and grows at `line 2`: each of 118 iterations kept 1 tensor (10 MiB); iteration 407 runs out of memory"
     );
-    let Some(Forecast::Fails { iteration, size, .. }) = found.forecast else { panic!("{found:?}") };
+    let Some(Forecast::Fails { iteration, size, .. }) = found.answer.forecast else { panic!("{found:?}") };
     let grows = about(&found, FindingTopic::Grows);
     assert_eq!(
         grows[1],
@@ -279,14 +289,14 @@ fn a_run_that_fits_and_grows_says_which_iteration_will_fail() {
     let fails = |iterations: u64| {
         let text = text.replace("120", &iterations.to_string());
         let run = Run::from_workload("leak", Workload::parse(&text).unwrap(), "", Bytes::gib(4));
-        let failed = verdict(&run, &run.conditions(), &mut on).unwrap().autopsy?.failed;
+        let failed = verdict(&run, &run.conditions(), &mut on).unwrap().autopsy?.failure.request;
         Some(failed.size)
     };
     assert_eq!((fails(iteration - 1), fails(iteration)), (None, size));
     // Blocks that every iteration frees are no growth.
     let text = text.replace("free a", "free a, kept[i]");
     let run = Run::from_workload("none", Workload::parse(&text).unwrap(), "", Bytes::gib(4));
-    assert_eq!(verdict(&run, &run.conditions(), &mut on).unwrap().kind, VerdictKind::Fits);
+    assert_eq!(verdict(&run, &run.conditions(), &mut on).unwrap().answer.kind, VerdictKind::Fits);
 }
 
 /// A setting that postpones a failure is not recommended.
@@ -298,9 +308,9 @@ fn a_leak_outranks_rounding_and_a_setting_that_postpones_is_not_recommended() {
     let workload = Workload::parse(text).unwrap();
     let run = Run::from_workload("rounded", workload, "roundup_power2_divisions:2", Bytes::mib(402));
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-    assert_eq!(found.kind, VerdictKind::Leak, "{}", found.headline);
-    assert!(found.headline.starts_with("out of memory by a leak at "), "{}", found.headline);
-    assert_eq!(found.setting, None);
+    assert_eq!(found.answer.kind, VerdictKind::Leak, "{}", found.answer.headline);
+    assert!(found.answer.headline.starts_with("out of memory by a leak at "), "{}", found.answer.headline);
+    assert_eq!(found.answer.setting, None);
     let helps = about(&found, FindingTopic::Helps);
     assert!(helps.iter().any(|text| text.contains("runs out of memory")), "{helps:?}");
     let in_vain = about(&found, FindingTopic::DoesNotHelp);
@@ -352,8 +362,9 @@ fn another_release_is_replayed() {
         let run = snapshot(name, scale);
         let conditions = run.conditions();
         let found = verdict(&run, &conditions, &mut on).unwrap();
-        let finding = found.findings.iter().find(|finding| finding.about == FindingTopic::Releases).unwrap();
-        let release = finding.release.unwrap();
+        let finding =
+            found.answer.findings.iter().find(|finding| finding.about == FindingTopic::Releases).unwrap();
+        let release = finding.release.as_deref().unwrap().parse().unwrap();
         let rows = what_if(&run, &[conditions.and_release(release)], 0, &mut on).unwrap().rows;
         assert_eq!(!rows[0].fits(), finding.text.contains("the replay runs out of memory, too"), "{name}");
     }
@@ -369,7 +380,7 @@ fn sentences_lead_to_their_moments() {
     let run = Run::from_workload("layers", Workload::parse(text).unwrap(), "", Bytes::gib(4));
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
     let grows: Vec<_> =
-        found.findings.iter().filter(|finding| finding.about == FindingTopic::Grows).collect();
+        found.answer.findings.iter().filter(|finding| finding.about == FindingTopic::Grows).collect();
     let [first, last] = grows[0].moments.as_slice() else { panic!("{grows:?}") };
     let is_kept = |request: u64| {
         let request = run.requests()[usize::try_from(request).unwrap() - 1];
@@ -378,22 +389,22 @@ fn sentences_lead_to_their_moments() {
     assert!(is_kept(first.request) && is_kept(last.request), "{first:?} {last:?}");
     assert_eq!((first.name, last.name), (MomentName::FirstKept, MomentName::LastKept));
     // Each iteration makes three requests. Blocks that the first two iterations keep are no growth.
-    assert_eq!((first.request, first.iteration, last.iteration), (8, Some(3), Some(120)));
+    assert_eq!((first.request, first.step, last.step), (8, Some(3), Some(120)));
     assert_eq!((last.request, last.allocations_after), (3 * 119 + 2, 1), "only the large one follows");
-    let happened = &found.findings[0].moments;
-    assert_eq!((happened[0].name, happened[0].request), (MomentName::Failure, found.moment));
-    let line = found.held.iter().find(|line| line.blocks == 120).unwrap();
+    let happened = &found.answer.findings[0].moments;
+    assert_eq!((happened[0].name, happened[0].request), (MomentName::Failure, found.answer.moment));
+    let line = found.answer.held.iter().find(|line| line.blocks == 120).unwrap();
     assert_eq!(line.moments.iter().map(|moment| moment.request).collect::<Vec<_>>(), [2, last.request]);
     for (name, scale) in SNAPSHOTS {
         let run = snapshot(name, scale);
         let found = verdict(&run, &run.conditions(), &mut on).unwrap();
-        for finding in &found.findings {
+        for finding in &found.answer.findings {
             let is_named = |conf: &String| finding.text.contains(conf.split(':').next().unwrap());
             assert!(finding.settings.iter().all(is_named), "{name}: {finding:?}");
         }
-        let proved = found.findings.iter().filter(|finding| finding.about == FindingTopic::Helps);
+        let proved = found.answer.findings.iter().filter(|finding| finding.about == FindingTopic::Helps);
         let proved: Vec<&String> = proved.flat_map(|finding| &finding.settings).collect();
-        assert_eq!(found.setting.as_ref(), proved.first().copied(), "{name}");
+        assert_eq!(found.answer.setting.as_ref(), proved.first().copied(), "{name}");
     }
 }
 
@@ -406,9 +417,10 @@ fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
         assert!(run.ends_at_failure(), "{name}");
         let conditions = run.conditions();
         let failure = autopsy(&run, &conditions, &mut on).unwrap().unwrap();
-        for change in &failure.changes {
+        for change in &failure.failure.changes {
             let tried =
-                try_change(&run, &conditions, &change.kind, failure.failed.request, 0, &mut on).unwrap();
+                try_change(&run, &conditions, &change.kind, failure.failure.request.request, 0, &mut on)
+                    .unwrap();
             let row = &tried.rows[0];
             assert!(!row.fits() || row.ends_at_failure, "{name}: {change:?}");
             assert!(row.passes_sentence(None, None).starts_with("this request passes; "), "{name}");
@@ -417,9 +429,11 @@ fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
     let text = "a = alloc 3 GiB\nb = alloc 2 GiB\nfree a\nc = alloc 1 GiB";
     let run = Run::from_workload("goes on", Workload::parse(text).unwrap(), "", Bytes::gib(4));
     let failure = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
-    let change = failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
+    let change =
+        failure.failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
     let tried =
-        try_change(&run, &run.conditions(), &change.kind, failure.failed.request, 0, &mut on).unwrap();
+        try_change(&run, &run.conditions(), &change.kind, failure.failure.request.request, 0, &mut on)
+            .unwrap();
     assert!(tried.rows[0].fits());
     assert_eq!(tried.rows[0].passes_sentence(None, None), "now the whole run fits");
 }
@@ -428,17 +442,17 @@ fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
 #[test]
 fn the_caller_of_a_helper_is_named_beside_what_it_holds() {
     let found = of_snapshot("long_lived_in_buffers");
-    assert_eq!(found.held[0].line, "buf train.py:12");
-    assert_eq!(found.held[0].text(), "buf train.py:12, called at long_lived_in_buffers train.py:33");
+    assert_eq!(found.answer.held[0].line, "buf train.py:12");
+    assert_eq!(found.answer.held[0].text(), "buf train.py:12, called at long_lived_in_buffers train.py:33");
     let grows = about(&found, FindingTopic::Grows);
     assert!(
         grows[0].starts_with("`buf train.py:12`, called at `long_lived_in_buffers train.py:33` holds "),
         "{grows:?}"
     );
     assert!(
-        found.headline.contains("kept 1 tensor (6 MiB)") && !found.headline.contains("leak"),
+        found.answer.headline.contains("kept 1 tensor (6 MiB)") && !found.answer.headline.contains("leak"),
         "{}",
-        found.headline
+        found.answer.headline
     );
 }
 
@@ -464,6 +478,23 @@ fn the_least_device_that_would_do_does() {
     };
     let (own, best) = (device(gpus[1]), device(gpus[2]));
     assert!(fits("", own) && !fits("", own - 1), "{gpus:?}");
-    let conf = found.setting.as_deref().unwrap();
+    let conf = found.answer.setting.as_deref().unwrap();
     assert!(gpus[2].starts_with(&format!("with {conf}")) && fits(conf, best) && best < own, "{gpus:?}");
+}
+
+#[test]
+fn a_summary_has_the_cause_one_change_of_each_kind_and_who_held_the_memory() {
+    let found = of_snapshot("checkerboard_default");
+    let summary = found.summary("run.pickle");
+    let lines: Vec<&str> = summary.lines().collect();
+    assert_eq!(lines[0], format!("run.pickle: {}", found.answer.headline));
+    let helps = lines.iter().position(|line| *line == "What helps:").unwrap();
+    let held = lines.iter().position(|line| *line == "What held the memory at the failure:").unwrap();
+    assert!((2..=4).contains(&(held - helps)), "{summary}");
+    let changes = &found.autopsy.as_ref().unwrap().failure.changes;
+    assert!(lines[helps + 1].contains(&changes[0].sentence), "{summary}");
+    let first = &found.answer.held[0];
+    assert!(lines[held + 1].starts_with(&format!("- {} in ", first.bytes)), "{summary}");
+    assert!(lines[held + 1].ends_with(&first.text()), "{summary}");
+    assert!(lines.len() - held <= 7, "{summary}");
 }

@@ -17,7 +17,7 @@ use driver::{failures, ranges};
 use from_trace::FromTrace;
 use reclaims::find_reclaims;
 
-pub use reclaims::{DeviceFailure, FAILED_SIZE_NOTE};
+pub use reclaims::DeviceFailure;
 
 /// A recorded run as requests, and the calls of the device.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +42,8 @@ pub struct InferredRun {
     pub start: Snapshot,
     /// Sentences about guesses and about entries that are left out.
     pub notes: Vec<String>,
+    /// The one of the notes that says that the sizes of failed requests are known after rounding alone.
+    pub failed_size_note: Option<String>,
 }
 
 /// The driver's message when a request failed.
@@ -86,6 +88,7 @@ pub fn requests_after(run: &RecordedRun, start: Snapshot) -> Result<InferredRun,
         inferred.workload.set_labels(labels(run, trace, &inferred));
         inferred.device_failures = reclaims.device_failures;
         inferred.notes.extend(reclaims.notes);
+        inferred.failed_size_note = reclaims.failed_size_note;
         inferred
     } else {
         from_operations(run)?

@@ -5,16 +5,13 @@ use std::ops::ControlFlow;
 
 use blockyard_dry_run::{Keeper, Report};
 use blockyard_lab::{
-    FoundKeepers, IterationEnds, Run, keeper_growth_text, keeper_text, leaks, shown_keepers,
+    FoundKeepers, IterationEnds, Run, is_much_growth, keeper_growth_text, keeper_text, leaks, shown_keepers,
 };
 use blockyard_pytorch::snapshot;
 use blockyard_record::Bytes;
 
 use super::is_interrupted;
 
-/// Growth whose keeper was not found counts from one in this many of the bytes at the peak on, as in the
-/// verdict about a file.
-const MIN_GROWTH_DIVISOR: u64 = 100;
 /// Adds what grows to the report, by the requests that PyTorch kept. Nothing is read unless the stand-in saw
 /// that blocks became more.
 pub(super) fn add_growth(report: &mut Report) {
@@ -26,8 +23,8 @@ pub(super) fn add_growth(report: &mut Report) {
     let Some((ends, growth)) = iterations(report, &keepers) else { return };
     report.keepers = keepers.growing(&ends);
     let kept: Bytes = report.keepers.iter().map(|keeper| keeper.growth).sum();
-    let is_much = growth.get().saturating_mul(MIN_GROWTH_DIVISOR) >= peak(report).get();
-    report.growth = if is_much { kept.max(growth) } else { kept };
+    // Growth whose keeper was not found counts as in the verdict about a file.
+    report.growth = if is_much_growth(growth, peak(report)) { kept.max(growth) } else { kept };
 }
 
 fn peak(report: &Report) -> Bytes {
@@ -59,9 +56,8 @@ fn iterations(report: &Report, keepers: &FoundKeepers) -> Option<(Vec<IterationE
 pub(super) fn write_growth(text: &mut String, report: &Report) -> fmt::Result {
     let peak = peak(report);
     let has_ended_well = report.error.is_none() && report.status == 0 && !report.is_cut;
-    let is_much = report.growth.get().saturating_mul(MIN_GROWTH_DIVISOR) >= peak.get();
     if !write_keepers(text, &report.keepers, peak, has_ended_well, "  ")?
-        && is_much
+        && is_much_growth(report.growth, peak)
         && !report.growth.is_zero()
     {
         writeln!(

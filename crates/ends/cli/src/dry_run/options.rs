@@ -7,7 +7,7 @@ use blockyard_gpus::{Assumption, AssumptionError, GpuProfile};
 use blockyard_record::Bytes;
 use clap::Args;
 
-use crate::options::{gpu_help, size};
+use crate::options::{MemoryOption, gpu_help, size};
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command")]
@@ -99,6 +99,8 @@ pub(crate) struct ProgramOptions {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without this option, the environment's.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryOption,
     #[command(flatten)]
     pub(crate) python: PythonOption,
 }

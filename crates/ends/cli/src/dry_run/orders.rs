@@ -6,7 +6,7 @@ use blockyard_answers::{DryRunOrders, DryRunResult};
 use blockyard_dry_run::{BytesRange, DriverAddressOrder, OtherOrders, Report};
 use blockyard_gpus::GpuProfile;
 
-use super::text::shown;
+use super::text::{may_fit, shown};
 
 /// Adds the runs under other orders to the answer. A line whose text depends on the order is not exact, and
 /// neither is a run with such a number.
@@ -59,8 +59,7 @@ pub(super) fn write_text(
         )?;
     }
     let most = devices.iter().map(|device| device.reserved.most).max().unwrap_or_default();
-    for gpu in gpus.iter().filter(|gpu| report.peak_reserved() <= gpu.total_memory && most > gpu.total_memory)
-    {
+    for gpu in gpus.iter().filter(|gpu| may_fit(report, gpu, most)) {
         writeln!(text, "    {}: whether the program fits depends on the driver's addresses", gpu.name)?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use blockyard_dry_run::{EXACT, GpuFit, OtherOrders, Report, Torch};
-use blockyard_gpus::GpuProfile;
+use blockyard_gpus::{GpuProfile, left_for_pytorch_text};
 use blockyard_record::Bytes;
 
 use super::growth::write_growth;
@@ -60,6 +60,10 @@ pub(super) fn write_details(
             for sentence in non_pytorch.sentences(&format!("cuda:{at}"), device.peak_reserved) {
                 writeln!(text, "  {sentence}")?;
             }
+        }
+        if report.counts_non_pytorch && !report.devices.is_empty() {
+            let left = report.left_for_pytorch(gpu);
+            writeln!(text, "  {}", left_for_pytorch_text(left, gpu.total_memory, gpu.name))?;
         }
     }
     write_steps(text, report)?;
@@ -126,11 +130,16 @@ pub(super) fn write_addresses(
         writeln!(text, "  {before}{sentence}")?;
     }
     let most = replayed.devices.iter().map(|device| device.reserved.most).max().unwrap_or_default();
-    for gpu in gpus.iter().filter(|gpu| report.peak_reserved() <= gpu.total_memory && most > gpu.total_memory)
-    {
+    for gpu in gpus.iter().filter(|gpu| may_fit(report, gpu, most)) {
         writeln!(text, "  {before}{}: whether the program fits depends on the driver's addresses", gpu.name)?;
     }
     Ok(())
+}
+
+/// Whether a program fits on a GPU in this run, and does not where it reserves this many bytes.
+pub(super) fn may_fit(report: &Report, gpu: &GpuProfile, most: Bytes) -> bool {
+    let left = report.left_for_pytorch(gpu);
+    report.peak_reserved() <= left && most > left
 }
 
 pub(super) fn write_end(text: &mut String, report: &Report) -> fmt::Result {
@@ -211,7 +220,8 @@ fn write_holders(text: &mut String, report: &Report) -> fmt::Result {
 fn write_fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result {
     let peak = report.peak_reserved();
     for fit in report.fits(gpus) {
-        writeln!(text, "  {}: {}", fit.gpu.name, fit_text(&fit, peak, report.peak_of_all_processes()))?;
+        let all = report.peak_of_all_processes();
+        writeln!(text, "  {}: {}", fit.gpu.name, fit_text(&fit, peak, all, report.counts_non_pytorch))?;
     }
     let own = gpus.first().map_or("the first", |gpu| gpu.name);
     writeln!(
@@ -220,11 +230,11 @@ fn write_fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::R
     )
 }
 
-fn fit_text(fit: &GpuFit, peak: Bytes, all: Bytes) -> String {
-    let total = fit.gpu.total_memory;
+fn fit_text(fit: &GpuFit, peak: Bytes, all: Bytes, is_without_non_pytorch: bool) -> String {
+    let total = fit.left;
     let at = fit.at.as_ref().map(|place| format!(", first at {place}")).unwrap_or_default();
     match fit.fits {
-        Some(true) if total.saturating_sub(peak) < MIN_MARGIN => {
+        Some(true) if total.saturating_sub(peak) < MIN_MARGIN && !is_without_non_pytorch => {
             format!(
                 "fits barely: peak reserved {peak} of {total}, of which the driver's own context takes a part"
             )
@@ -293,6 +303,15 @@ mod tests {
             assert!(text.contains(line), "{line}\n{text}");
         }
         assert!(!shown(&found, &gpus(&[Bytes::gib(80)])).contains("fits"), "nobody asked");
+        found.counts_non_pytorch = true;
+        let text = shown(&found, &gpus(&[Bytes::gib(80), Bytes::gib(20)]));
+        for line in [
+            "79.49 GiB of the GPU's 80 GiB are left for PyTorch: each run leaves out the non-PyTorch memory",
+            "NVIDIA H200: fits: peak reserved 20 GiB of 79.49 GiB\n",
+            "NVIDIA H200: does not fit: peak reserved 20 GiB of 19.49 GiB\n",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use blockyard_record::Bytes;
 use clap::Args;
 
 use crate::dry_run::{PythonOption, gpu_of};
-use crate::options::{gpu_help, size};
+use crate::options::{MemoryOption, gpu_help, size};
 
 #[derive(Debug, Args)]
 pub(crate) struct GuardOptions {
@@ -37,6 +37,8 @@ pub(crate) struct GuardOptions {
     pub(crate) tolerance: Option<Tolerance>,
     #[command(flatten)]
     pub(crate) python: PythonOption,
+    #[command(flatten)]
+    pub(crate) memory: MemoryOption,
     /// Write the report as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -1,88 +1,47 @@
 //! `blockyard autopsy`: why a run went out of memory, as text and as JSON.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
 
-use blockyard_answers::{
-    AutopsyAnswer, AutopsyFailure, ChangeAnswer, ChangeKindAnswer, ChangeValue, PinnedSegment,
-};
-use blockyard_lab::{Autopsy, Change, ChangeKind, Run, autopsy as ask};
+use blockyard_answers::{AutopsyAnswer, PinnedSegment};
+use blockyard_lab::{Autopsy, Run, autopsy as ask};
 use blockyard_record::{StreamId, frame_text, grouped, own_line};
 
-use super::{ConfOptions, FileOptions, QuestionReply, each};
+use super::{ConfOptions, QuestionReply};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 /// How many pinned segments and changes the text shows; JSON has all.
 const MAX_ROWS: usize = 5;
 
-pub(crate) fn autopsy(options: &FileOptions<ConfOptions>) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
-}
-
 pub(super) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
     let conditions = options.of_run(run);
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
-    let Some(found) = found else {
-        let json = AutopsyAnswer {
-            cause: None,
+    let (text, status) = match &found {
+        Some(found) => (text(found), ExitStatus::Negative),
+        None => ("does not go out of memory\n".to_owned(), ExitStatus::Positive),
+    };
+    let json = match found {
+        Some(found) => AutopsyAnswer {
+            conf: conditions.conf,
+            cause: Some(found.cause),
+            limit: Some(found.limit),
+            notes: found.notes,
+            failure: Some(found.failure),
+        },
+        None => AutopsyAnswer {
             limit: run.limit_under(&conditions),
             conf: conditions.conf,
+            cause: None,
             notes: run.notes().to_vec(),
             failure: None,
-        };
-        let text = "does not go out of memory\n".to_owned();
-        return Ok(QuestionReply { json: json.into(), text, status: ExitStatus::Positive });
+        },
     };
-    Ok(QuestionReply {
-        text: text(&found),
-        json: to_json(found, conditions.conf).into(),
-        status: ExitStatus::Negative,
-    })
-}
-
-fn to_json(found: Autopsy, conf: String) -> AutopsyAnswer {
-    AutopsyAnswer {
-        conf,
-        cause: Some(found.cause),
-        limit: Some(found.limit),
-        notes: found.notes,
-        failure: Some(AutopsyFailure {
-            sentence: found.sentence,
-            request: found.failed,
-            outcome: found.outcome,
-            memory: found.memory,
-            pinned_by: found.pinned_by,
-            changes: found.changes.into_iter().map(change_json).collect(),
-            in_vain: found.unhelpful_changes.into_iter().map(change_json).collect(),
-        }),
-    }
-}
-
-fn change_json(change: Change) -> ChangeAnswer {
-    let (kind, value) = match change.kind {
-        ChangeKind::Setting(conf) => (ChangeKindAnswer::Setting, Some(ChangeValue::Setting(conf))),
-        ChangeKind::FreeTensors { requests, bytes } => {
-            (ChangeKindAnswer::FreeTensors, Some(ChangeValue::Tensors { requests, bytes }))
-        }
-        ChangeKind::DefaultPool => (ChangeKindAnswer::DefaultPool, None),
-        ChangeKind::OneStream => (ChangeKindAnswer::OneStream, None),
-        ChangeKind::Synchronize => (ChangeKindAnswer::Synchronize, None),
-        ChangeKind::Limit(limit) => (ChangeKindAnswer::Limit, Some(ChangeValue::Limit(limit))),
-    };
-    ChangeAnswer {
-        kind,
-        value,
-        proved: change.is_proved,
-        depends_on_limit: change.depends_on_limit,
-        sentence: change.sentence,
-        outcome: change.outcome,
-        forecast: change.forecast,
-    }
+    Ok(QuestionReply { text, json: json.into(), status })
 }
 
 fn text(found: &Autopsy) -> String {
-    let request = &found.failed;
+    let failure = &found.failure;
+    let request = &failure.request;
     let stream = if request.stream == StreamId::DEFAULT {
         String::new()
     } else {
@@ -91,11 +50,11 @@ fn text(found: &Autopsy) -> String {
     let name = request.name.as_ref().map_or_else(String::new, |name| format!(" for {name}"));
     let mut text =
         format!("request {}, {}{name}{stream}: out of memory\n", grouped(request.request), request.size);
-    let _ = writeln!(text, "  cause: {}", found.sentence);
+    let _ = writeln!(text, "  cause: {}", failure.sentence);
     if let Some(line) = own_line(&request.stack) {
         let _ = writeln!(text, "  asked for in {}", frame_text(line));
     }
-    let memory = &found.memory;
+    let memory = &failure.memory;
     let _ = writeln!(
         text,
         "  reserved {}: live {}, cached here {} (largest block {}), on other streams {}, in other pools {}",
@@ -106,17 +65,17 @@ fn text(found: &Autopsy) -> String {
         memory.cached_other_streams,
         memory.cached_other_pools
     );
-    for segment in found.pinned_by.iter().take(MAX_ROWS) {
+    for segment in failure.pinned_by.iter().take(MAX_ROWS) {
         pins(&mut text, segment);
     }
-    let more = found.pinned_by.len().saturating_sub(MAX_ROWS);
+    let more = failure.pinned_by.len().saturating_sub(MAX_ROWS);
     if more > 0 {
         let _ = writeln!(text, "    and {more} more segments");
     }
-    for change in &found.changes {
+    for change in &failure.changes {
         let _ = writeln!(text, "  helps, proved by a replay: {}", change.sentence);
     }
-    for change in &found.unhelpful_changes {
+    for change in &failure.in_vain {
         let tried = if change.depends_on_limit { "not sure" } else { "tried without success" };
         let _ = writeln!(text, "  {tried}: {}", change.sentence);
     }

@@ -1,20 +1,15 @@
 //! `blockyard compare-allocators`: the run through other allocators, as text and as JSON.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use blockyard_answers::{AllocatorRow, AllocatorsAnswer, Limit};
 use blockyard_lab::{Run, compare_allocators};
 use blockyard_record::grouped;
 
-use super::{AllocatorsQuestion, FileOptions, QuestionReply, each, requests_sentence, table};
+use super::{AllocatorsQuestion, QuestionReply, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
-
-pub(crate) fn compare(options: &FileOptions<AllocatorsQuestion>) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
-}
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyhow::Result<QuestionReply> {
     let begin = Instant::now();

@@ -1,22 +1,17 @@
 //! `blockyard leaks`: what grows from iteration to iteration, as text and as JSON.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
 
 use blockyard_answers::{IterationSource, LeaksAnswer};
 use blockyard_lab::{Run, leaks as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
-use super::{ConfOptions, FileOptions, QuestionReply, each};
+use super::{ConfOptions, QuestionReply};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
 const SHOWN_CALL_SITES: usize = 12;
-
-pub(crate) fn leaks(options: &FileOptions<ConfOptions>) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
-}
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
     let under = options.of_run(run);

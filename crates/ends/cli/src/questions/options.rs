@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use blockyard_lab::{Conditions, Run};
+use blockyard_lab::{Conditions, Run, pytorch_memory};
 use blockyard_record::Bytes;
 use blockyard_rules::Release;
 use clap::{Args, Parser, Subcommand};
 
-use crate::options::size;
+use crate::options::{MemoryOption, size};
 
 /// A question about one run, as a command names it and with the command's options.
 #[derive(Clone, Debug, Subcommand)]
@@ -145,6 +145,9 @@ pub struct ConditionOptions {
     /// The device's memory, as bytes or with a unit; without it, that of the run's own device.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub total_memory: Option<Bytes>,
+    /// How much of `total_memory` PyTorch may reserve.
+    #[command(flatten)]
+    pub memory: MemoryOption,
     /// The release of PyTorch whose rules hold ("2.15"); without it, the run's own.
     #[arg(long, value_name = "RELEASE")]
     pub release: Option<Release>,
@@ -154,14 +157,17 @@ impl ConditionOptions {
     /// The run's own settings under these conditions.
     pub(crate) fn of_run(&self, run: &Run) -> Conditions {
         let own = Conditions {
-            capacity: self.total_memory,
+            capacity: self.total_memory.map(|total| {
+                if self.memory.leaves_out_non_pytorch() { pytorch_memory(total) } else { total }
+            }),
             limit: self.limit,
             release: self.release,
             ..run.conditions()
         };
         match self.fraction {
             Some(fraction) => {
-                let limit = own.release_of(run).memory_limit(own.capacity_of(run), fraction);
+                let total = self.total_memory.unwrap_or(run.capacity);
+                let limit = own.release_of(run).memory_limit(total, fraction);
                 Conditions { limit: Some(limit), ..own }
             }
             None => own,
@@ -190,6 +196,7 @@ mod tests {
                 // 249,561,088 bytes as a program computes the share.
                 fraction: Some(249_561_088.0 / 150_109_880_320.0),
                 total_memory: None,
+                memory: MemoryOption::default(),
                 release: Some(release),
             };
             options.of_run(&run).limit.map(Bytes::get)

@@ -1,7 +1,6 @@
 //! `blockyard search`: the run under all sensible settings, as text and as JSON.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
 
 use blockyard_answers::SearchAnswer;
 use blockyard_lab::{Run, SearchResult, candidates, search as ask};
@@ -10,13 +9,9 @@ use blockyard_replay::Progress;
 use blockyard_rules::conf_text;
 
 use super::what_if::{cells, heading, row_json};
-use super::{FileOptions, QuestionReply, SearchQuestion, each, requests_sentence, table};
+use super::{QuestionReply, SearchQuestion, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
-
-pub(crate) fn search(options: &FileOptions<SearchQuestion>) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
-}
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::Result<QuestionReply> {
     let conditions = options.conditions.of_run(run);

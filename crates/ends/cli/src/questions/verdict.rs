@@ -4,10 +4,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use blockyard_answers::{
-    FindingAnswer, FindingTopic, HoldingLineAnswer, VerdictAnswer, VerdictKind, VerdictMomentAnswer,
-};
-use blockyard_lab::{Finding, HoldingLine, Run, Verdict, VerdictMoment, verdict as ask};
+use blockyard_answers::{Finding, FindingTopic, HoldingLine, VerdictAnswer, VerdictKind, VerdictMoment};
+use blockyard_lab::{Run, verdict as ask};
 use blockyard_record::{Bytes, counted, grouped};
 
 use super::{ConfOptions, FileOptions, QuestionReply, each_of, read_all};
@@ -31,52 +29,13 @@ pub(crate) fn verdict(options: &FileOptions<ConfOptions>) -> anyhow::Result<Exit
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
     let conditions = options.of_run(run);
-    let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
+    let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?.answer;
     let status = match found.kind {
         VerdictKind::Fits | VerdictKind::Grows => ExitStatus::Positive,
         VerdictKind::Leak | VerdictKind::OutOfMemory => ExitStatus::Negative,
         VerdictKind::StateOnly | VerdictKind::NotReplayed => ExitStatus::Failed,
     };
-    Ok(QuestionReply { text: text(&found), json: to_json(found, conditions.conf).into(), status })
-}
-
-fn to_json(found: Verdict, conf: String) -> VerdictAnswer {
-    let findings = found.findings.into_iter().map(|finding| FindingAnswer {
-        about: finding.about,
-        text: finding.text,
-        request: finding.request,
-        moments: moments_json(&finding.moments),
-        settings: finding.settings,
-        release: finding.release.map(|release| release.name().to_owned()),
-    });
-    let held = found.held.into_iter().map(|held| HoldingLineAnswer {
-        line: held.line,
-        bytes: held.bytes,
-        blocks: held.blocks,
-        last_request: held.last_request,
-        moments: moments_json(&held.moments),
-    });
-    VerdictAnswer {
-        conf,
-        kind: found.kind,
-        headline: found.headline,
-        cause: found.autopsy.map(|autopsy| autopsy.cause),
-        findings: findings.collect(),
-        held: held.collect(),
-        moment: found.moment,
-        setting: found.setting,
-        forecast: found.forecast,
-        gap: found.gap,
-    }
-}
-
-fn moments_json(all: &[VerdictMoment]) -> Vec<VerdictMomentAnswer> {
-    let moment = |moment: &VerdictMoment| VerdictMomentAnswer {
-        name: moment.name,
-        request: moment.request,
-        step: moment.iteration,
-    };
-    all.iter().map(moment).collect()
+    Ok(QuestionReply { text: text(&found), json: found.into(), status })
 }
 
 /// `(from iteration 3, request 45 to iteration 140, request 1,234)`, for a sentence about growth; empty for
@@ -88,13 +47,13 @@ fn growth_range(finding: &Finding) -> String {
     }
     let place = |moment: &VerdictMoment| {
         let iteration =
-            moment.iteration.map(|number| format!("iteration {}, ", grouped(number))).unwrap_or_default();
+            moment.step.map(|number| format!("iteration {}, ", grouped(number))).unwrap_or_default();
         format!("{iteration}request {}", grouped(moment.request))
     };
     format!(" (from {} to {})", place(first), place(last))
 }
 
-fn text(found: &Verdict) -> String {
+fn text(found: &VerdictAnswer) -> String {
     let mut text = format!("{}\n", found.headline);
     for about in FindingTopic::ALL {
         let mut of_this = found.findings.iter().filter(|finding| finding.about == about).peekable();

@@ -9,13 +9,11 @@ fn out_of_memory_is_explained_with_proved_changes() {
     assert_eq!(answer["cause"], "fragmentation_by_live_blocks");
     assert_eq!(answer["request"]["size"], 300_u64 << 20);
     assert_eq!(answer["pinned_by"].as_array().unwrap().len(), 4);
-    let kinds: Vec<&str> =
-        answer["changes"].as_array().unwrap().iter().map(|change| change["kind"].as_str().unwrap()).collect();
-    assert!(
-        kinds.contains(&"setting") && kinds.contains(&"free_tensors") && kinds.contains(&"limit"),
-        "{kinds:?}"
-    );
-    assert_eq!(answer["changes"][0]["value"], "expandable_segments:True");
+    let changes = answer["changes"].as_array().unwrap();
+    for kind in ["setting", "free_tensors", "limit"] {
+        assert!(changes.iter().any(|change| change["kind"].get(kind).is_some()), "{changes:?}");
+    }
+    assert_eq!(answer["changes"][0]["kind"]["setting"], "expandable_segments:True");
     let text = blockyard(["autopsy", snapshot.as_str()]).out;
     assert!(
         text.contains("show the limit, between 960 MiB and 1.23 GiB: every answer is for this limit"),

@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use tempfile::TempDir;
+
 use super::{blockyard, command};
 
 /// The names of the files that a page consists of, with contents that tell them apart.
@@ -27,37 +29,33 @@ fn snapshot() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/snapshots/rank0.pickle.gz")
 }
 
-pub(crate) struct Folder(pub(crate) PathBuf);
+pub(crate) struct Folder(TempDir);
 
 impl Folder {
-    pub(crate) fn new(name: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("blockyard-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        Self(folder)
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
     }
 
     /// Puts a page into the folder whose files say their names.
-    pub(crate) fn with_page(name: &str) -> Self {
-        let folder = Self::new(name);
+    pub(crate) fn with_page() -> Self {
+        let folder = Self::new();
         for part in PARTS {
-            std::fs::write(folder.0.join(part), part).unwrap();
+            std::fs::write(folder.path().join(part), part).unwrap();
         }
         folder
     }
 
     pub(crate) fn text(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.path().to_str().unwrap()
     }
 }
 
 fn export(file: &Path, page: &Folder) -> Result<String, String> {
-    let out = page.0.join("out.html");
+    let out = page.path().join("out.html");
     let called = blockyard(["export", file.to_str().unwrap(), out.to_str().unwrap(), "--page", page.text()]);
     match called.status {
         0 => Ok(std::fs::read_to_string(out).unwrap()),
@@ -67,7 +65,7 @@ fn export(file: &Path, page: &Folder) -> Result<String, String> {
 
 #[test]
 fn a_page_has_all_its_parts_and_the_file_in_it() {
-    let page = Folder::with_page("export-html");
+    let page = Folder::with_page();
     let html = export(&snapshot(), &page).unwrap();
     assert!(html.contains("data-address=\"#open=rank0.pickle.gz\""), "{html}");
     assert!(html.contains("<style>style.css</style>"));
@@ -77,7 +75,7 @@ fn a_page_has_all_its_parts_and_the_file_in_it() {
     // A file that is packed already travels as it is.
     assert!(html.contains("data-file=\"open/rank0.pickle.gz\">H4s"));
     assert!(!html.contains("http://") && !html.contains("https://"));
-    let text = page.0.join("mine & \"yours\".workload");
+    let text = page.path().join("mine & \"yours\".workload");
     std::fs::write(&text, "a = alloc 3 MiB\n").unwrap();
     let html = export(&text, &page).unwrap();
     assert!(html.contains("data-file=\"open/mine &amp; &quot;yours&quot;.workload\" data-packed>H4s"));
@@ -86,20 +84,20 @@ fn a_page_has_all_its_parts_and_the_file_in_it() {
 
 #[test]
 fn without_a_page_or_with_a_wrong_file_nothing_is_written() {
-    let empty = Folder::new("export-no-page");
+    let empty = Folder::new();
     let error = export(&snapshot(), &empty).unwrap_err();
     assert!(error.contains("has no built page: the file boot.js is missing"), "{error}");
-    let page = Folder::with_page("export-wrong");
-    let model = page.0.join("model.pickle");
+    let page = Folder::with_page();
+    let model = page.path().join("model.pickle");
     std::fs::write(&model, b"\x80\x04}\x94\x8c\x06weight\x94K\x01s.").unwrap();
     let error = export(&model, &page).unwrap_err();
     assert!(error.contains("model.pickle"), "{error}");
-    assert!(!page.0.join("out.html").exists());
+    assert!(!page.path().join("out.html").exists());
 }
 
 #[test]
 fn a_file_is_served_with_the_page() {
-    let page = Folder::with_page("open");
+    let page = Folder::with_page();
     let file = snapshot();
     let mut server = command()
         .args(["open", file.to_str().unwrap(), "--no-browser", "--page", page.text()])

@@ -124,6 +124,12 @@ fn the_largest_value_is_found_and_a_second_call_goes_on() {
         report["settings"].as_array().unwrap().iter().map(|row| (&row["variable"], &row["fits"])).collect();
     let names = ["PYTORCH_CUDA_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG"].map(Value::from);
     assert_eq!(settings, [(&names[0], &false.into()), (&names[1], &false.into())], "{}", called.out);
+    // A safe value leaves 5 % of the GPU, and its sentence is below the answer.
+    let (safe, reserve) = (report["safe"].as_u64().unwrap(), report["reserve"].as_u64().unwrap());
+    let probe = report["probes"].as_array().unwrap().iter().find(|probe| probe["value"] == safe).unwrap();
+    let most = report["limit"].as_u64().unwrap() - reserve;
+    assert!(probe["peak_reserved"].as_u64().unwrap() <= most && (30..=47).contains(&safe), "{}", called.out);
+    assert!(called.out.contains(&format!("  a safe batch-size is {safe}: ")), "{}", called.out);
     let runs = report["runs"].as_u64().unwrap();
     let (again, report) = fit(&folder, &["--vary", "batch-size=1..512", "--gpu", "h100"]);
     let report = report.unwrap();

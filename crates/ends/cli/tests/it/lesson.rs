@@ -82,15 +82,9 @@ fn a_program_is_an_answer_too_and_every_solution_of_ours_passes_while_its_start_
 /// A teacher grades the files of a class with one command, which prints a line for each file.
 #[test]
 fn several_answers_have_a_line_each_and_one_that_cannot_be_read_stops_nobody() {
-    let file =
-        |name: &str| std::env::temp_dir().join(format!("blockyard-answer-{}-{name}", std::process::id()));
     let start = blockyard(["lesson", "pools", "--start"]).out;
     let answers = [("a", solved("pools")), ("b", start), ("c", "large = alloc 40 MiB\n".to_owned())];
-    let paths = answers.map(|(name, text)| {
-        let path = file(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    });
+    let paths = answers.map(|(name, text)| file(&format!("answer-{name}"), text));
     let [good, early, wrong] = &paths;
     let both = blockyard(["lesson", "pools", "--check", good, good]);
     assert_eq!(

@@ -3,20 +3,14 @@
 use blockyard_answers::ProgramAnswer;
 use serde_json::Value;
 
-use super::blockyard;
+use super::{blockyard, file};
 
 const PROGRAM: &str = "import torch\nx = torch.ones(1024, 1024, device='cuda')\ny = x @ x\ndel x\nprint(torch.cuda.memory_allocated())\n";
 
-fn file(name: &str, text: &str) -> String {
-    let path = std::env::temp_dir().join(format!("blockyard-python-{}-{name}", std::process::id()));
-    std::fs::write(&path, text).unwrap();
-    path.display().to_string()
-}
-
 #[test]
 fn a_programs_recording_is_verified() {
-    let program = file("verified.py", PROGRAM);
-    let recording = file("verified.jsonl", "");
+    let program = file("python-verified.py", PROGRAM);
+    let recording = file("python-verified.jsonl", "");
     let called = blockyard(["python", "--record", &recording, &program]);
     assert_eq!((called.status, called.err.as_str()), (0, ""), "{}", called.out);
     let allocated: u64 = called.out.trim().parse().unwrap();
@@ -27,7 +21,7 @@ fn a_programs_recording_is_verified() {
 
 #[test]
 fn a_program_answers_as_json() {
-    let program = file("json.py", PROGRAM);
+    let program = file("python-json.py", PROGRAM);
     let called = blockyard(["python", "--json", &program]);
     let answer: Value = serde_json::from_str(&called.out).unwrap();
     assert_eq!((called.status, answer["status"].as_i64()), (0, Some(0)));
@@ -53,7 +47,7 @@ fn the_types_read_what_the_command_writes() {
 
 #[test]
 fn an_exception_ends_the_command_with_its_traceback() {
-    let program = file("fails.py", "print('before')\n1 / 0\n");
+    let program = file("python-fails.py", "print('before')\n1 / 0\n");
     let called = blockyard(["python", &program]);
     assert_eq!((called.status, called.out.as_str()), (1, "before\n"));
     assert!(

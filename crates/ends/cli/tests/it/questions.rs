@@ -66,3 +66,23 @@ fn growth_has_an_exit_status_of_its_own() {
     assert_eq!(called.status, 1);
     assert_eq!(json(called.out.trim_end())["steps"], "repetition");
 }
+
+#[test]
+fn texts_that_are_no_snapshot_say_what_they_hold() {
+    let message = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 8.00 GiB \
+        of which 497.19 MiB is free. Of the allocated memory 7.00 GiB is allocated by PyTorch, and 0 bytes is reserved by PyTorch \
+        but unallocated.";
+    let pasted = blockyard(["verdict", &super::file("pasted.txt", message)]);
+    assert_eq!(pasted.status, 2, "there are no requests");
+    for words in [
+        "pasted.txt: GPU 0 ran out of memory: PyTorch tried to allocate 512 MiB, and 497.19 MiB of 8 GiB were free\n",
+        "  cached and free memory together (497.19 MiB) are 14.81 MiB less than the request",
+        "  the text does not say which lines hold the memory",
+    ] {
+        assert!(pasted.out.contains(words), "{words}\n{}", pasted.out);
+    }
+    let events = "[[-1, 1, 4194304, 0], [5, 2, 2097152, 3], [7, 4, -2097152, 3]]";
+    let timeline = blockyard(["bound", &super::file("memory.raw.json", events), "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&timeline.out).unwrap();
+    assert_eq!((timeline.status, &found["lower_bound"]), (0, &serde_json::json!(6_291_456)), "{found}");
+}

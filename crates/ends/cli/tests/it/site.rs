@@ -23,28 +23,28 @@ x = alloc 3 MiB
 ```
 ";
 
-fn page(name: &str) -> Folder {
-    let page = Folder::with_page(name);
+fn page() -> Folder {
+    let page = Folder::with_page();
     for (name, text) in [
         ("index.html", "<html><head><title>page</title></head><body></body></html>"),
         ("offline.js", "// keeps the page"),
         // The service worker that is built with the page: the files that `site` adds are not in its list.
         ("service-worker.js", "// Written by `cargo xtask`."),
     ] {
-        fs::write(page.0.join(name), text).unwrap();
+        fs::write(page.path().join(name), text).unwrap();
     }
     page
 }
 
 #[test]
 fn a_site_has_the_page_own_files_and_an_index_of_both() {
-    let (page, work) = (page("site-page"), Folder::new("site"));
-    let (lesson, program) = (work.0.join("my lesson.md"), work.0.join("train.py"));
-    let workload = work.0.join("mine.workload");
+    let (page, work) = (page(), Folder::new());
+    let (lesson, program) = (work.path().join("my lesson.md"), work.path().join("train.py"));
+    let workload = work.path().join("mine.workload");
     fs::write(&workload, "a = alloc 3 MiB\n").unwrap();
     fs::write(&lesson, LESSON).unwrap();
     fs::write(&program, "import torch\n").unwrap();
-    let out = work.0.join("out");
+    let out = work.path().join("out");
     let [out_text, lesson, program, workload] =
         [&out, &lesson, &program, &workload].map(|path| path.to_str().unwrap());
     let arguments =
@@ -91,10 +91,10 @@ fn a_site_has_the_page_own_files_and_an_index_of_both() {
 
 #[test]
 fn what_the_page_could_not_open_is_refused_and_nothing_is_lost() {
-    let (page, work) = (page("site-refused-page"), Folder::new("site-refused"));
-    let wrong = work.0.join("notes.md");
+    let (page, work) = (page(), Folder::new());
+    let wrong = work.path().join("notes.md");
     fs::write(&wrong, "---\nid: x\n---\n").unwrap();
-    let out = work.0.join("out");
+    let out = work.path().join("out");
     let site = |out: &Path, files: &[&Path]| {
         let files = files.iter().map(|path| path.to_str().unwrap());
         let named = ["site", out.to_str().unwrap()].into_iter().chain(files).chain(["--page", page.text()]);
@@ -108,9 +108,9 @@ fn what_the_page_could_not_open_is_refused_and_nothing_is_lost() {
     let called = site(&out, &[&twice, &twice]);
     assert!(called.err.contains("two files have the name rank0.pickle.gz"), "{}", called.err);
     // A folder with other things in it stays as it is.
-    let called = site(&work.0, &[]);
+    let called = site(&work.path(), &[]);
     assert!(called.status == 2 && called.err.contains("has files of another origin"), "{}", called.err);
-    fs::write(work.0.join("service-worker.js"), "// somebody's own").unwrap();
-    assert_eq!(site(&work.0, &[]).status, 2);
+    fs::write(work.path().join("service-worker.js"), "// somebody's own").unwrap();
+    assert_eq!(site(&work.path(), &[]).status, 2);
     assert!(wrong.exists());
 }

@@ -17,6 +17,8 @@ A = TypeVar("A", bound="Answer")
 # How a field is read that has a simpler type here than in JSON.
 ID: dict[str, Any] = {"of": lambda gpu: gpu["id"]}
 KIND: dict[str, Any] = {"of": lambda growth: growth and growth["kind"]}
+# A word, or an object whose one field has the word as its name.
+WORD: dict[str, Any] = {"of": lambda kind: kind if isinstance(kind, str) else next(iter(kind))}
 KINDS: dict[str, Any] = {"of": lambda rows: [row["kind"] for row in rows]}
 BY_HOLDER: dict[str, Any] = {"of": lambda rows: {row["what"]: row["bytes"] for row in rows}}
 BOUNDS: dict[str, Any] = {"of": lambda bounds: (bounds["least"], bounds["most"])}
@@ -127,7 +129,12 @@ class SearchBase(Answer):
 
 
 class ChangeBase(Answer):
-    pass
+    @property
+    def value(self) -> Any:
+        """What is set or freed: a text for `setting`, bytes for `limit`, requests and their bytes for `free_tensors`,
+        else None."""
+        kind = self.raw["kind"]
+        return None if isinstance(kind, str) else next(iter(kind.values()))
 
 
 class AutopsyBase(Answer):

@@ -20,6 +20,7 @@ __all__ = [
     "Certificate",
     "Change",
     "ChildPeak",
+    "CodeFix",
     "ComparedAllocators",
     "DeviceOutside",
     "DevicePeak",
@@ -186,16 +187,16 @@ class Search(_answer.SearchBase):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Change(_answer.ChangeBase):
-    """A change that was replayed."""
+    """A change that was replayed. `value` has what is set or freed."""
 
-    kind: str
-    """What the change is about."""
-    value: Any
-    """What is set or freed: a text for `setting`, bytes for `limit`, requests and their bytes for `free_tensors`, else null."""
+    kind: str = dataclasses.field(metadata=_answer.WORD)
+    """What the change is: `default_pool`, `one_stream`, `synchronize`, or an object with one field: `setting` with its text, `limit` with its bytes, `free_tensors` with `requests` and `bytes`."""
     proved: bool
     """Whether the request passes at both bounds of the limit."""
     depends_on_limit: bool
     """Whether the request passes at one bound of the limit and not at the other."""
+    passes_at_lower_bound: bool
+    """Whether the request passes at the lower bound of the limit."""
     sentence: str
     """The change and its result, in a sentence."""
     outcome: GapOutcome | None
@@ -242,6 +243,8 @@ class Finding(_answer.Answer):
     """The sentence."""
     request: int | None
     """The request that the sentence is about, counted from 1, or null."""
+    line: str | None
+    """The line of the program that the sentence is about, as in `held`; null in sentences that are not about growth."""
     moments: list[dict[str, Any]]
     """The moments that the sentence is about, in their order."""
     settings: list[str]
@@ -255,11 +258,15 @@ class HoldingLine(_answer.Answer):
     """The live bytes of one line of the program."""
 
     line: str
-    """The line, with its function and its file."""
+    """The line, with its function and its file; where no stack was recorded, the name of the tensor or the size of the block."""
+    callers: list[str]
+    """The lines that called this line, those first that hold most: a line of a helper function says little without them."""
     bytes: int
     """The bytes of the line's live blocks."""
     blocks: int
     """How many live blocks the line has."""
+    first_request: int
+    """The first request of the line that is live then, counted from 1; 0 where all blocks are from before the recording."""
     last_request: int
     """The last request of the line that is live then, counted from 1."""
     moments: list[dict[str, Any]]
@@ -355,6 +362,26 @@ class Gap(_answer.Answer):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class CodeFix(_answer.Answer):
+    """A change of the program's code that lowers the peak of allocated bytes. All numbers are estimates: the recorded requests, with other sizes and lifetimes, go through the allocator. `blockyard dry-run` of the changed program is the proof."""
+
+    kind: str
+    """What the change is."""
+    sentence: str
+    """The change and what it takes, in a sentence without a full stop."""
+    lines: list[str]
+    """The lines of the program that the change is about; empty where it is about the whole program."""
+    bytes: int
+    """The bytes that the change takes from the peak of allocated bytes."""
+    peak_allocated: int
+    """The peak of allocated bytes with the change. In a run that failed, the peak up to the request that failed, with that request."""
+    peak_reserved: int
+    """The peak of reserved bytes with the change, as `peak_allocated`."""
+    passes: bool | None
+    """Whether a replay with the change serves the request that failed; null where no request failed."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Verdict(_answer.Answer):
     """The verdict about a run, in the order in which a reader asks."""
 
@@ -375,9 +402,11 @@ class Verdict(_answer.Answer):
     setting: str | None
     """Settings that help, or null."""
     forecast: Any
-    """What becomes of a run that grows and has not failed, if its iterations go on; null for other runs, and where the last whole iterations are not equal."""
+    """What becomes of a run that grows and has not failed, if its iterations go on: `finishes`, or an object with the field `fails` or `passes`; null for other runs, and where the last whole iterations are not equal."""
     gap: Gap | None
     """The bytes that are reserved and that no live tensor asked for; null where no request is replayed and no memory is known."""
+    code_fixes: list[CodeFix]
+    """The changes of the program's code that lower the peak of allocated bytes, at most one of each kind, the one that takes most first. All are estimates. Empty where no stacks of a training were recorded."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -800,6 +829,10 @@ class FitOnGpu(FitConditions):
 
     largest: int | None
     """The largest value that fits and whose next one does not; null where no value fits, or the search ended before."""
+    safe: int | None
+    """A value whose run leaves `reserve` bytes of `limit` free, nearly the largest such value; null where no run did."""
+    reserve: int | None
+    """The bytes that a safe value leaves free: 5 % of `limit`."""
     next: FitRun | None
     """The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits."""
     exact: bool

@@ -19,6 +19,7 @@ def dry_run(
     steps: int | None = None,
     conf: str | None = None,
     total_memory: int | None = None,
+    all_memory: bool = False,
     assume: Sequence[str] = (),
     address_orders: bool = False,
     skip_init: bool = False,
@@ -31,7 +32,8 @@ def dry_run(
 
     `program` is a path, `args` are the words that it finds in `sys.argv` after its name. `gpu` is the GPU that the program sees, and further GPUs for
     which the answer says whether the program fits: `["h100", "rtx4090"]` or `"h100,rtx4090"`. After `steps` steps of its first optimizer the program ends.
-    `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `assume` names values of the device that are not known, by
+    `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes, of which the program may reserve those beside the CUDA context and libraries,
+    or all with `all_memory`. `assume` names values of the device that are not known, by
     the line that reads them: `["train.py:88=0.3"]`. With `address_orders` the program runs under two further orders of the driver's addresses,
     without output, and the answer's `address_orders` says which numbers depend on them; without it the answer's `addresses` has what the run's
     requests alone give under eight orders. With `skip_init`
@@ -51,6 +53,7 @@ def dry_run(
             "steps": steps,
             "conf": conf,
             "total_memory": total_memory,
+            "all_memory": all_memory,
             "snapshot": file if snapshot else None,
             "address_orders": address_orders,
             "skip_init": skip_init,

@@ -40,7 +40,7 @@ def sentence(answer: Answer) -> str:
         case of.GapOutcome():
             calls = _native.counted(answer.device_calls, "call")
             return f"peak reserved {size(answer.peak_reserved)}, {calls} of the device"
-        case of.GapRemedy():
+        case of.GapRemedy() | of.CodeFix():
             return answer.sentence
         case of.Gap():
             return "\n".join(map(str, [answer.at_peak, *answer.remedies]))

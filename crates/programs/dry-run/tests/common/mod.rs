@@ -1,50 +1,41 @@
 //! Programs that are run over a real PyTorch.
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{env, fs};
 
 use blockyard_dry_run::{LibraryFolder, Program, Report, Torch, prepare_in, run};
 use blockyard_gpus::GpuProfile;
-
-/// A folder that is removed at the end.
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use tempfile::TempDir;
 
 /// A PyTorch, and a folder in which its libraries are.
 pub(crate) struct OverTorch {
-    pub(crate) folder: Folder,
+    pub(crate) folder: TempDir,
     pub(crate) python: String,
     pub(crate) torch: Torch,
     pub(crate) prepared: LibraryFolder,
 }
 
 /// The PyTorch that `TORCH` names; `None` where none is named.
-pub(crate) fn over_torch(name: &str) -> Option<OverTorch> {
+pub(crate) fn over_torch() -> Option<OverTorch> {
     let Some(python) = env::var("TORCH").ok().and_then(|list| list.split(':').next().map(str::to_owned))
     else {
         eprintln!("skipped: TORCH names no Python with PyTorch");
         return None;
     };
-    let folder = Folder(env::temp_dir().join(format!("blockyard-over-torch-{name}-{}", std::process::id())));
-    fs::create_dir_all(&folder.0).expect("the folder is made");
+    let folder = tempfile::tempdir().expect("the folder is made");
     let own = env::current_exe().expect("the test has a file");
     let standin = own.parent().unwrap_or(Path::new(".")).join("libblockyard_standin.so");
     let torch = Torch::find(&python).expect("it has PyTorch");
-    let prepared = prepare_in(&torch, &standin, &folder.0.join("cache")).expect("it is made");
+    let prepared = prepare_in(&torch, &standin, &folder.path().join("cache")).expect("it is made");
     Some(OverTorch { folder, python, torch, prepared })
 }
 
 /// Runs a program over PyTorch: its report and what it printed. `None` where no PyTorch is named.
 #[allow(dead_code, reason = "not all tests run one process")]
-pub(crate) fn done(name: &str, source: &str, environment: &[(&str, &str)]) -> Option<(Report, Vec<String>)> {
-    let over = over_torch(name)?;
-    let (file, output) = (over.folder.0.join("program.py"), over.folder.0.join("output"));
+pub(crate) fn done(source: &str, environment: &[(&str, &str)]) -> Option<(Report, Vec<String>)> {
+    let over = over_torch()?;
+    let (file, output) = (over.folder.path().join("program.py"), over.folder.path().join("output"));
     fs::write(&file, source).expect("the program is written");
     let program = Program {
         environment: environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),

@@ -84,6 +84,19 @@ impl OperatorCall<'_> {
         look
     }
 
+    /// How many elements all tensors have together; `None` if one is not of integers or truth values.
+    pub(super) fn integers(&self, operator: &Operator) -> Option<u64> {
+        let kinds = operator.kinds.iter().enumerate();
+        let mut all = kinds.flat_map(|(index, kind)| self.tensors(index, *kind));
+        all.try_fold(0_u64, |sum, boxed| match Storage::of(boxed, self.layout)?.home() {
+            MemoryKind::Nowhere => Some(sum),
+            MemoryKind::Host | MemoryKind::Device => {
+                let tensor = self.functions.tensor(boxed)?;
+                tensor.is_of_integers().then(|| sum.saturating_add(tensor.count()))
+            }
+        })
+    }
+
     /// The tensors on the device that the operator writes, of those that hold a known byte or will.
     pub(super) fn written(&self, operator: &Operator, is_computed: bool) -> Vec<Tensor> {
         let mut written = Vec::new();

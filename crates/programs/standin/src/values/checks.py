@@ -1,15 +1,18 @@
 """Finds the check that an unknown value decides, in the bytecode of the line that reads the value.
 
 A check is a condition of which one side raises: `assert a`, `if a: raise`. Which value makes it pass is found
-by following the instructions after the read, once for each value. Where it is not sure, nothing is decided.
+by following the instructions after the read, once for each value. A value that a function returns is followed
+in its caller. Where it is not sure, nothing is decided.
 """
 
 import bisect
+import builtins
 import ctypes
 import dis
 import math
 import operator
 import struct
+import types
 
 _SIGNS = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt,
@@ -39,8 +42,11 @@ _PLANNED = {"StopIteration", "StopAsyncIteration", "GeneratorExit", "KeyboardInt
 _RAISING = {"fail", "_fail"}
 # The bits of PyTorch's first types: `uint8`, `int8`, `int16`, `int32`, `int64`.
 _BITS = (8, 8, 16, 32, 64)
-# The most instructions that are looked at for one value.
-_MOST = 4000
+# The most instructions that are looked at for one value, and the most functions that give a value on.
+_MOST = 10_000
+_MOST_CALLERS = 6
+# Bits of `co_flags`: `*args` and `**kwargs`.
+_WRAPPER = 0x0C
 _UNKNOWN = object()
 
 
@@ -53,7 +59,7 @@ class _Value:
 
 
 def _number(value, name=None):
-    return _Value(value if type(value) in (bool, int, float, type(None)) else _UNKNOWN, name)
+    return _Value(value if type(value) in (bool, int, float, str, type(None)) else _UNKNOWN, name)
 
 
 class _Code:
@@ -70,6 +76,8 @@ class _Code:
         self.names = [_plain(step.opname) for step in self.steps]
         self.leaders = {target for target in self.targets if target is not None}
         self.raising = {}
+        # The instructions that give a value to the caller.
+        self.gives = "YIELD_VALUE" if code.co_name == "<genexpr>" else "RETURN_"
         self.has_checks = any(map(self._is_raise, range(len(self.steps))))
 
     def _is_raise(self, place):
@@ -146,13 +154,17 @@ class _TooLongError(Exception):
 
 
 class _Read:
-    """A read of an unknown value: the line's instructions, and the one that reads."""
+    """A read of an unknown value: the line's instructions, and the one that reads.
 
-    def __init__(self, frame):
-        self.frame, self.code = frame, _code(frame.f_code)
+    In the caller of a function, the call is the read of the value that the function (`callee`) returns.
+    """
+
+    def __init__(self, frame, callee=None, depth=0, numbers=None):
+        self.frame, self.code, self.callee, self.depth = frame, _code(frame.f_code), callee, depth
         # While a function runs, this may be within the instruction that called.
         self.place = bisect.bisect_right(self.code.offsets, frame.f_lasti) - 1
-        self.numbers = set()
+        self.numbers = set() if numbers is None else numbers
+        self.left = _MOST
 
     def ends(self, number):
         """The ways from the read to the ends of its condition, if the value is this number.
@@ -160,13 +172,29 @@ class _Read:
         `None` where the read is of no known kind. Each way is whether it raises, how likely it is, and the
         places that it passes.
         """
-        self.left, self.is_read, self.found = _MOST, False, []
+        self.is_read, self.found = False, []
+        if self.callee is None:
+            self.left = _MOST
         self._follow(self.code.first(self.place), [], {}, 1.0, (), number, is_first=True)
         return self.found if self.is_read else None
 
     def _end(self, place, share, way, is_back=False):
         is_raised = not is_back and self.code.raises(place)
-        self.found.append((is_raised, share, (*way, ("back", place) if is_back else self.code.end(place))))
+        end = ("back", place) if is_back else self.code.end(place)
+        self.found.append((is_raised, share, (*way, (self.depth, end))))
+
+    def _give(self, value, place, share, way):
+        """Goes on in the caller with a value that the function returns, or that a generator yields."""
+        caller, ends = self.frame.f_back, None
+        if value.known is not _UNKNOWN and caller is not None and self.depth < _MOST_CALLERS:
+            read = _Read(caller, self.frame.f_code, self.depth + 1, self.numbers)
+            read.left = self.left
+            ends = read.ends(value.known)
+            self.left = read.left
+        if ends is None:
+            self._end(place, share, way)
+        else:
+            self.found.extend((is_raised, share * part, (*way, *more)) for is_raised, part, more in ends)
 
     def _follow(self, place, stack, names, share, way, number, is_first=False):
         """Follows a condition from an instruction; `share` is how likely that is, `way` the places before."""
@@ -191,6 +219,9 @@ class _Read:
                     _take(stack, 1)
                     place += 1
                 continue
+            if is_read and name == "FOR_ITER":
+                place += 1
+                continue
             if target is not None:
                 if target <= place and name == "JUMP":
                     self._end(target, share, way, is_back=True)
@@ -203,20 +234,31 @@ class _Read:
                 if "JUMP_IF_" not in name or "EXC_MATCH" in name:
                     self._end(begin, share, way)
                     return
-                self._branch(place, stack, names, share, way if is_first else (*way, code.end(begin)), number)
+                passed = way if is_first else (*way, (self.depth, code.end(begin)))
+                self._branch(place, stack, names, share, passed, number)
                 return
             if is_read:
                 pass
-            elif name == "POP_TOP" and len(stack) <= base:
+            elif name in ("POP_TOP", "POP_ITER") and len(stack) <= base:
                 # A value from before the condition.
                 if stack:
                     stack.pop()
                 base = len(stack)
-            elif name in _STORES and (is_first or before in ("COPY", "DUP_TOP")):
+            elif name in _STORES and (is_first or stack):
+                is_bare = False
                 names[step.argval] = stack.pop() if stack else _Value()
-            elif name == "STORE_FAST_LOAD_FAST" and (is_first or before == "COPY"):
+            elif name == "STORE_FAST_STORE_FAST" and (is_first or stack):
+                is_bare = False
+                for variable in step.argval:
+                    names[variable] = stack.pop() if stack else _Value()
+            elif name == "STORE_FAST_LOAD_FAST" and (is_first or stack):
+                is_bare = False
                 names[step.argval[0]] = stack.pop() if stack else _Value()
                 stack.append(self._load("LOAD_FAST", step.argval[1], names))
+            elif name.startswith(self.code.gives):
+                value = _number(step.argval) if name == "RETURN_CONST" else _take(stack, 1)[0]
+                self._give(value, begin, share, way)
+                return
             elif name.startswith(_LEAVES) or not (is_first or name in _MAKES_TOO or name.startswith(_MAKES)):
                 self._end(begin, share, way)
                 return
@@ -238,9 +280,13 @@ class _Read:
             truth = value.truth if "TRUE" in name or value.truth is None else not value.truth
         for jumps in (True, False) if truth is None else (truth,):
             part = share if truth is not None else share / 2
-            there = list(stack)
+            here = value
+            if truth is None and "NONE" not in name:
+                here = _Value(name=value.name, truth=jumps == ("TRUE" in name))
+            # Beside the value that decides, the stack may have copies of the value.
+            there = [here if item is value else item for item in stack]
             if jumps and "OR_POP" in name:
-                there.append(value)
+                there.append(here)
             if not jumps:
                 self._follow(place + 1, there, dict(names), part, way, number)
             elif target <= place:
@@ -250,6 +296,9 @@ class _Read:
 
     def _read(self, step, name, stack, number):
         """Does what the reading instruction does with the value; false where that is not known."""
+        if self.callee is not None:
+            self.is_read = self._read_call(step, name, stack, number)
+            return self.is_read
         self.is_read = True
         if "JUMP_IF_" in name or name in ("TO_BOOL", "UNARY_NOT"):
             if not stack:
@@ -277,6 +326,41 @@ class _Read:
         self.is_read = False
         return False
 
+    def _read_call(self, step, name, stack, value):
+        """Does what a call does whose function returned this value; false where it is not sure."""
+        callee = self.callee.co_name
+        if name == "LOAD_ATTR" and step.argval == callee:
+            # A property.
+            _take(stack, 1)
+        elif name == "CONTAINS_OP" and callee == "__contains__":
+            _take(stack, 2)
+            value = bool(value) != bool(step.arg)
+        elif name == "FOR_ITER" and callee == "<genexpr>":
+            # Python 3.14 calls no `all` and no `any` of a generator.
+            pass
+        elif name.startswith("CALL"):
+            called, _ = self._called(step, stack)
+            if callee == "<genexpr>":
+                if called not in ("all", "any"):
+                    return False
+                # Others may follow, unless this one decides.
+                value = bool(value) if bool(value) == (called == "any") else _UNKNOWN
+            elif called != callee and not self._is_other_name(called):
+                # The function of a decorator gives on what it is given.
+                is_wrapper = self.callee.co_flags & _WRAPPER == _WRAPPER
+                if not (is_wrapper or step.opname == "CALL_FUNCTION_EX") or hasattr(builtins, called or ""):
+                    return False
+        else:
+            return False
+        stack.append(_Value(value))
+        return True
+
+    def _is_other_name(self, called):
+        """Whether a variable of this name has the function that returned."""
+        kinds = ("LOAD_FAST", "LOAD_GLOBAL") if called else ()
+        objects = (self._variable(kind, called) for kind in kinds)
+        return any(type(found) is types.FunctionType and found.__code__ is self.callee for found in objects)
+
     def _called(self, step, stack):
         """Takes a call from the stack: the last name of what is called, and the arguments."""
         count = step.arg or 0
@@ -287,27 +371,31 @@ class _Read:
         has_plain_arguments = step.opname in ("CALL", "CALL_FUNCTION", "CALL_METHOD")
         return name, taken[len(taken) - count :] if has_plain_arguments else None
 
+    def _variable(self, name, variable):
+        """The object of a variable, by the instruction that loads it; unknown where that is not sure."""
+        try:
+            if name == "LOAD_GLOBAL":
+                return self.frame.f_globals.get(variable, _UNKNOWN)
+            if name == "LOAD_NAME":
+                return self.frame.f_locals.get(variable, _UNKNOWN)
+            if name in ("LOAD_FAST", "LOAD_DEREF") and _variable is not None:
+                return _variable(self.frame, variable)
+        except Exception:
+            # It has no value yet.
+            pass
+        return _UNKNOWN
+
     def _load(self, name, variable, names):
         """The value of a variable, where it is a number that can be had without touching the variable."""
         if variable in names:
             return names[variable]
-        value = _UNKNOWN
-        try:
-            if name == "LOAD_GLOBAL":
-                value = self.frame.f_globals.get(variable)
-            elif name == "LOAD_NAME":
-                value = self.frame.f_locals.get(variable)
-            elif name == "LOAD_FAST" and _variable is not None:
-                value = _variable(self.frame, variable)
-        except Exception:
-            # It has no value yet.
-            pass
+        value = self._variable(name, variable)
         made = _number(value, variable)
         self._note(made)
         return made
 
     def _note(self, value):
-        if value.known is not _UNKNOWN and value.known is not None:
+        if type(value.known) in (bool, int, float):
             self.numbers.add(value.known)
 
     def _make(self, step, name, stack, names):
@@ -324,7 +412,7 @@ class _Read:
                 stack.append(_Value())
                 if _is_null_first:
                     stack[-2:] = stack[:-3:-1]
-        elif name == "POP_TOP":
+        elif name in ("POP_TOP", "POP_ITER"):
             _take(stack, 1)
         elif name == "PUSH_NULL":
             stack.append(_Value())
@@ -348,7 +436,11 @@ class _Read:
             stack.insert(len(stack) - count, stack.pop())
         elif name in ("TO_BOOL", "UNARY_NOT"):
             (value,) = _take(stack, 1)
-            stack.append(_Value() if value.truth is None else _Value(value.truth != (name == "UNARY_NOT")))
+            if value.truth is not None:
+                value = _Value(value.truth != (name == "UNARY_NOT"))
+            elif name == "UNARY_NOT":
+                value = _Value()
+            stack.append(value)
         elif name == "IS_OP":
             first, second = _take(stack, 2)
             is_known = _UNKNOWN not in (first.known, second.known)
@@ -358,7 +450,10 @@ class _Read:
             stack.append(_computed(_SIGNS.get(sign), [first, second]))
         elif name.startswith("CALL"):
             called, arguments = self._called(step, stack)
-            stack.append(_computed(_FUNCTIONS.get(called), arguments))
+            if called == "bool" and arguments and arguments[0].truth is not None:
+                stack.append(_Value(arguments[0].truth))
+            else:
+                stack.append(_computed(_FUNCTIONS.get(called), arguments))
         else:
             effect = dis.stack_effect(step.opcode, step.arg)
             if not (name in _MAKES_TOO or name.startswith(_MAKES)):
@@ -446,7 +541,10 @@ def passing(frame, kind, number):
         frame = frame.f_back
     if frame is None or kind not in (0, 1, 2, 3, 4, 5, 6, 7, 11, 15):
         return None
-    if not _code(frame.f_code).has_checks:
+    callers, depth = frame, 0
+    while callers is not None and depth <= _MOST_CALLERS and not _code(callers.f_code).has_checks:
+        callers, depth = callers.f_back, depth + 1
+    if callers is None or depth > _MOST_CALLERS:
         return None
     read = _Read(frame)
     number = bool(number) if kind == 11 else int(number) if kind < 5 else number

@@ -21,7 +21,7 @@ def follow(library, path):
         getattr(library, name).argtypes = types
 
     exact, rounded, assumed, unknown = range(4)
-    # Bytes of results that are computed: a program's large tensors cost addresses and no memory of the host.
+    # Bytes of results that are computed, or twice those of the arguments: a program's large tensors cost addresses and no memory of the host.
     most_bytes = 1 << 24
     dtypes = {
         0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16, 6: torch.float32,
@@ -73,6 +73,8 @@ def follow(library, path):
     # The assumed results of comparisons with unknown numbers: numbers are finite and not equal to others.
     compared = {"aten::eq": False, "aten::ne": True, "aten::isnan": False, "aten::isin": False, "aten::isinf": False}
     ordered = {"aten::ge", "aten::gt", "aten::le", "aten::lt"}
+    # Parts of the names of operators whose work for an element grows with the number of elements.
+    sorting = ("sort", "unique", "topk", "kthvalue", "median", "mode", "isin", "searchsorted", "bucketize", "bincount", "histc")
     # Operators that write arguments without their schema saying so.
     secret = {"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::_batch_norm_impl_index", "aten::batch_norm",
               "aten::batch_norm_update_stats", "aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts",
@@ -148,6 +150,8 @@ def follow(library, path):
             flags += "l"
         if full in ("aten::fill_.Scalar", "aten::zero_"):
             flags += "f"
+        if any(part in base for part in sorting):
+            flags += "s"
         join = lambda places: ",".join(map(str, places))
         return f"{number}|{''.join(kinds)}|{join(operator.written)}|{join(sorted(only))}|{flags}|{found.get(name, 0)}"
 
@@ -317,6 +321,8 @@ def follow(library, path):
                 if operator.takes_numbers and not value[5] and not value[2] and not is_written and value[1] in (4, 7, 11):
                     # A number that Python made a tensor of, whose type gives way to that of the others.
                     made = made.item()
+                elif is_written and operator.name == "aten::copy_":
+                    made = torch.empty_like(made)
                 elif is_written or not value[5]:
                     made = made.clone()
                 if is_written and value[5]:
@@ -388,7 +394,9 @@ def follow(library, path):
                     call = bound(operator, args)
                     if not operator.is_early and not (operator.written and overlaps(operator, args)):
                         # At the end the sizes of the results are known.
-                        return (lambda: compute(operator, args, call, certainty)), None
+                        later = lambda: compute(operator, args, call, certainty)
+                        later.most_bytes = max(most_bytes, 2 * sum(value[4] for value in args if isinstance(value, tuple)))
+                        return later, None
                     made = compute(operator, args, call, certainty)
         finally:
             no_grad(before)
@@ -414,7 +422,7 @@ def follow(library, path):
                 if callable(made):
                     # A result that is an argument is listed twice.
                     sizes = {described[0]: elements(described) * dtypes[described[1]].itemsize for described in [*results, *written]}
-                    made = made() if sum(sizes.values()) <= most_bytes else None
+                    made = made() if sum(sizes.values()) <= made.most_bytes else None
                     if made is None:
                         return None
                 values, changed, sure = made[:3]

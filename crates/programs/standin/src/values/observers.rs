@@ -20,8 +20,14 @@ use crate::values::layout::{self, IValue, ObjectLayout, layout, word};
 use crate::values::python::{Helper, Operator};
 use crate::values::tensors::{Functions, MemoryKind, Storage, Tensor, items};
 
-/// The most bytes of all tensors of an operator that is computed.
+/// The most bytes of all tensors of an operator that is computed, whatever it does.
 const MAX_BYTES: u64 = 1 << 21;
+/// The most elements of a larger operator that is computed: one over integers and truth values.
+const MAX_ELEMENTS: u64 = 1 << 24;
+/// The work of a run for larger operators, in elements: about five seconds of a processor.
+const MAX_WORK: u64 = 1 << 29;
+/// The work of a sort, a search or a count of equal elements, for each element.
+const SORT_WORK: u64 = 32;
 /// The share of unknown numbers that are assumed to be equal to a number, where equal ones are counted.
 const SHARE_OF_EQUAL: f64 = 0.125;
 /// `RTLD_NOLOAD`: `dlopen` gives a library that is loaded already, and loads none.
@@ -66,6 +72,8 @@ struct TorchFunctions {
 
 static TORCH: OnceLock<TorchFunctions> = OnceLock::new();
 static IS_ON: AtomicBool = AtomicBool::new(false);
+/// The work that larger operators took so far.
+static WORK: AtomicU64 = AtomicU64::new(0);
 /// How many blocks the allocator reported.
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
@@ -299,11 +307,13 @@ fn start_operator(
         return frame;
     }
     let is_small = look.bytes <= MAX_BYTES;
+    let is_known = if operator.traits.is_random {
+        is_small
+    } else {
+        look.worst != Certainty::Unknown && (is_small || begin_large(&given, operator))
+    };
     // An assumption does not look at the arguments, however many bytes they have.
-    let is_assumed = operator.traits.assumes
-        && !operator.traits.is_random
-        && !(is_small && look.worst != Certainty::Unknown);
-    let is_known = is_small && (look.worst != Certainty::Unknown || operator.traits.is_random);
+    let is_assumed = operator.traits.assumes && !operator.traits.is_random && !is_known;
     let is_computed = operator.traits.is_computed && (is_known || is_assumed) && !look.has_no_bytes;
     if is_assumed {
         look.worst = Certainty::Unknown;
@@ -328,6 +338,20 @@ fn start_operator(
     }
     frame.written = given.written(operator, frame.computed.is_some());
     frame
+}
+
+/// Whether a large operator over known values is computed: one over integers and truth values, which costs
+/// milliseconds, while the run has work left. The work is counted then.
+fn begin_large(given: &OperatorCall, operator: &Operator) -> bool {
+    if !operator.traits.is_computed || !given.gives_to_device(operator) {
+        return false;
+    }
+    let Some(elements) = given.integers(operator).filter(|elements| *elements <= MAX_ELEMENTS) else {
+        return false;
+    };
+    let work = elements.saturating_mul(if operator.traits.sorts { SORT_WORK } else { 1 });
+    let add = |done: u64| done.checked_add(work).filter(|done| *done <= MAX_WORK);
+    WORK.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
 }
 
 /// The number of elements that are a share of a tensor's, at least 1 for a tensor with elements.

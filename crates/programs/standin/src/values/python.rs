@@ -81,6 +81,8 @@ pub(super) struct Traits {
     /// `f`: whether the operator fills its first argument with a number, which is its second argument, or
     /// with zeros.
     pub(super) fills: bool,
+    /// `s`: whether the operator sorts, searches or counts equal elements.
+    pub(super) sorts: bool,
 }
 
 impl Traits {
@@ -94,6 +96,7 @@ impl Traits {
             is_random: has('r'),
             gives_list: has('l'),
             fills: has('f'),
+            sorts: has('s'),
         }
     }
 }

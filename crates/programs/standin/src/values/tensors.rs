@@ -172,6 +172,11 @@ impl Tensor {
             .fold(1_u64, |product, size| product.saturating_mul(u64::try_from(*size).unwrap_or(0)))
     }
 
+    /// Whether the elements are integers or truth values.
+    pub(super) fn is_of_integers(&self) -> bool {
+        matches!(self.dtype, 0..=4 | 11)
+    }
+
     /// The address of the first byte, and the address after the last.
     pub(super) fn extent(&self) -> (u64, u64) {
         if self.count() == 0 {

@@ -2,7 +2,8 @@
 
 use blockyard_record::{Bytes, grouped};
 
-use crate::conversions::{bytes_f64, px};
+use crate::axis_part::AxisPart;
+use crate::conversions::{bytes_f64, px, round_bytes};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
 use crate::role::Role;
@@ -15,31 +16,49 @@ const LEFT_PX: f32 = 58.0;
 const TOP_PX: f32 = 8.0;
 const BOTTOM_PX: f32 = 38.0;
 
+/// Where the plot of a figure of an answer begins, and its width.
+#[must_use]
+pub fn answer_sides(width_px: f32) -> (f32, f32) {
+    (LEFT_PX, (width_px - LEFT_PX - 4.0).max(1.0))
+}
+
 /// Requests to the right, bytes upward from `low` to `high` beside a zero that may lie between them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axes {
     pub(super) plot: Rect,
     requests: u64,
+    part: AxisPart,
     low: f64,
     high: f64,
 }
 
 impl Axes {
-    /// Axes of a figure: `below` bytes under the zero line, and `above` over it.
-    pub(super) fn new(size: Size, requests: u64, below: Bytes, above: Bytes) -> Self {
-        let plot = Rect::new(
-            LEFT_PX,
-            TOP_PX,
-            (size.width_px - LEFT_PX - 4.0).max(1.0),
-            (size.height_px - TOP_PX - BOTTOM_PX).max(1.0),
-        );
+    /// Axes of a figure of a part of the requests: `below` bytes under the zero line, and `above` over it.
+    pub(super) fn new(size: Size, requests: u64, part: AxisPart, below: Bytes, above: Bytes) -> Self {
+        let (left, width) = answer_sides(size.width_px);
+        let plot = Rect::new(left, TOP_PX, width, (size.height_px - TOP_PX - BOTTOM_PX).max(1.0));
         let high = bytes_f64(above).max(1.0) * 1.06;
-        Self { plot, requests: requests.max(1), low: -bytes_f64(below) * 1.06, high }
+        Self { plot, requests: requests.max(1), part, low: -bytes_f64(below) * 1.06, high }
     }
 
+    /// The place of a request, or the nearest edge of the plot.
     pub(super) fn x_px(&self, request: u64) -> f32 {
-        let share = bytes_f64(Bytes::new(request)) / bytes_f64(Bytes::new(self.requests));
-        self.plot.x_px + px(share.min(1.0)) * self.plot.width_px
+        let share = (self.share(request) - self.part.from) / (self.part.to - self.part.from);
+        self.plot.x_px + px(share.clamp(0.0, 1.0)) * self.plot.width_px
+    }
+
+    /// Whether the request is in the part that is shown.
+    pub(super) fn shows(&self, request: u64) -> bool {
+        (self.part.from..=self.part.to).contains(&self.share(request))
+    }
+
+    fn share(&self, request: u64) -> f64 {
+        (bytes_f64(Bytes::new(request)) / bytes_f64(Bytes::new(self.requests))).min(1.0)
+    }
+
+    /// The request at a part of the whole axis.
+    fn request(&self, share: f64) -> u64 {
+        round_bytes(share * bytes_f64(Bytes::new(self.requests))).get().clamp(1, self.requests)
     }
 
     /// The height of this many bytes above the zero line; negative bytes are below.
@@ -51,7 +70,7 @@ impl Axes {
     /// Draws level lines with their sizes on the left, and the numbers of requests below the plot.
     pub(super) fn draw(&self, scene: &mut Scene) {
         let most = if self.plot.height_px < 90.0 { 2 } else { 4 };
-        let whole = crate::conversions::round_bytes(self.high.max(-self.low));
+        let whole = round_bytes(self.high.max(-self.low));
         let step = tick_step(whole, most);
         let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End);
         let mut tick = Bytes::ZERO;
@@ -74,8 +93,9 @@ impl Axes {
         }
         let bottom = self.plot.bottom_px().round() + 0.5;
         let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-        scene.add_text(Point::new(self.plot.x_px, bottom + 14.0), "request 1", style);
-        let last = grouped(self.requests);
+        let first = format!("request {}", grouped(self.request(self.part.from)));
+        scene.add_text(Point::new(self.plot.x_px, bottom + 14.0), first, style);
+        let last = grouped(self.request(self.part.to));
         scene.add_text(Point::new(self.plot.right_px(), bottom + 14.0), last, style.anchored(Anchor::End));
     }
 

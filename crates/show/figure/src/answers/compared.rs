@@ -3,6 +3,7 @@
 use blockyard_record::Bytes;
 
 use super::axes::{Axes, draw_legend};
+use crate::axis_part::AxisPart;
 use crate::conversions::bytes_f64;
 use crate::fill::{Fill, Pattern, WITHIN_LIMIT};
 use crate::geometry::{Point, Rect, Size};
@@ -48,26 +49,31 @@ pub struct CurvePart {
 }
 
 /// Both timelines on one scale; or, for `is_difference`, the bytes that the second reserves more or less than
-/// the first.
+/// the first. `part` is the part of the requests that is shown.
 #[must_use]
-pub fn compared_timelines(compared: &ComparedTimelines, is_difference: bool, size: Size) -> Scene {
+pub fn compared_timelines(
+    compared: &ComparedTimelines,
+    is_difference: bool,
+    part: AxisPart,
+    size: Size,
+) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     if is_difference {
-        draw_difference(&mut scene, compared, size);
+        draw_difference(&mut scene, compared, part, size);
     } else {
-        draw_both(&mut scene, compared, size);
+        draw_both(&mut scene, compared, part, size);
     }
     scene
 }
 
-fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, size: Size) {
+fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, part: AxisPart, size: Size) {
     let parts = compared.before.parts.iter().chain(&compared.after.parts);
     let highest = parts.map(|part| part.reserved.max(part.allocated)).max().unwrap_or_default();
     // A limit that is far away would press the curves together.
     let limit = compared.limit.filter(|(_, limit)| limit.get() / 3 < highest.get());
     let most = limit.map_or(Bytes::ZERO, |(_, limit)| limit);
-    let axes = Axes::new(size, compared.requests, Bytes::ZERO, most.max(highest));
+    let axes = Axes::new(size, compared.requests, part, Bytes::ZERO, most.max(highest));
     axes.draw(scene);
     if let Some((lowest, limit)) = limit.filter(|(lowest, limit)| lowest < limit) {
         axes.draw_band(scene, (lowest, limit), WITHIN_LIMIT);
@@ -102,7 +108,7 @@ fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, size: Size) {
         axes.draw_level(scene, limit, Role::Limit, Dash::Dashed, &text);
     }
     for (curve, role) in [(&compared.before, Role::TextMuted), (after, Role::Failure)] {
-        if let Some(request) = curve.oom {
+        if let Some(request) = curve.oom.filter(|request| axes.shows(*request)) {
             draw_cross(scene, axes.x_px(request), axes.plot.y_px + 6.0, role);
         }
     }
@@ -117,7 +123,7 @@ fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, size: Size) {
     draw_legend(scene, &entries);
 }
 
-fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, size: Size) {
+fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, part: AxisPart, size: Size) {
     let differences = differences(compared);
     let most = |more: bool| {
         let values = differences.iter().filter(|(_, before, after)| (after > before) == more);
@@ -136,7 +142,7 @@ fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, size: Size) 
         scene.add_text(center, words, TextStyle::new(Role::TextMuted, EMPTY_PX).anchored(Anchor::Middle));
         return;
     }
-    let axes = Axes::new(size, compared.requests, below, above);
+    let axes = Axes::new(size, compared.requests, part, below, above);
     axes.draw(scene);
     let zero = axes.y_px(0.0);
     let mut left = axes.x_px(0);
@@ -148,7 +154,7 @@ fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, size: Size) 
         } else {
             (Role::PeakAllocated, Pattern::Solid)
         };
-        if after != before {
+        if after != before && right > left {
             let rect = Rect::new(left, zero.min(y), right - left, (zero - y).abs().max(1.0));
             scene.add_rect(rect, Fill { role, pattern }, None);
         }
@@ -186,6 +192,10 @@ fn steps(curve: &ComparedCurve, axes: &Axes, value: impl Fn(&CurvePart) -> Bytes
     let mut left = axes.x_px(0);
     for part in &curve.parts {
         let (right, y) = (axes.x_px(part.until), axes.y_px(bytes_f64(value(part))));
+        // A part of the curve outside of the shown requests lies on an edge of the plot.
+        if right <= left && !axes.shows(part.until) {
+            continue;
+        }
         match points.last_mut() {
             #[expect(
                 clippy::float_cmp,

@@ -3,6 +3,7 @@
 use blockyard_record::Bytes;
 
 use super::axes::Axes;
+use crate::axis_part::AxisPart;
 use crate::conversions::{bytes_f64, count_px, floor_count};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Rect, Size};
@@ -39,18 +40,21 @@ pub struct PlacedBlock {
 ///
 /// Blocks smaller than a pixel share the cells that they lie in, so that a plan of any length draws at once.
 #[must_use]
-pub fn planned_layout(plan: &PlannedLayout, size: Size) -> Scene {
+pub fn planned_layout(plan: &PlannedLayout, part: AxisPart, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let end = |block: &PlacedBlock| block.offset.saturating_add(block.size);
     let top = plan.blocks.iter().map(end).max().unwrap_or_default().max(plan.lower_bound);
     let reserved = plan.reserved.filter(|reserved| reserved.get() / 3 < top.get());
-    let axes = Axes::new(size, plan.requests, Bytes::ZERO, reserved.unwrap_or_default().max(top));
+    let axes = Axes::new(size, plan.requests, part, Bytes::ZERO, reserved.unwrap_or_default().max(top));
     axes.draw(&mut scene);
     let mut small = Cells::new(axes.plot);
     for block in &plan.blocks {
         let (left, right) = (axes.x_px(block.from), axes.x_px(block.until));
         let (high, low) = (axes.y_px(bytes_f64(end(block))), axes.y_px(bytes_f64(block.offset)));
+        if right <= left && !axes.shows(block.from) {
+            continue;
+        }
         let rect = Rect::new(left, high, right - left, low - high);
         if rect.width_px >= 2.0 && rect.height_px >= 2.0 {
             // An edge separates neighbors; a color would mean something.

@@ -11,7 +11,7 @@ use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle};
-use crate::timeline::{TimelineView, XScale, draw_x_axis, plot_sides, tick_step};
+use crate::timeline::{TimelineView, XScale, draw_x_axis, plot_sides, tick_step, timeline_range};
 
 /// The rectangle of the cells in a figure of this size. Its left and right edges are those of a timeline's
 /// plot, so that both figures can be drawn below each other.
@@ -59,12 +59,10 @@ pub fn grid_scene(kind: GridKind, view: &GridView, map: &AddressMap, size: Size)
 pub struct GridCursor {
     /// The moment of the cursor.
     pub moment: usize,
-    /// The moment of the second cursor.
-    pub mark: Option<usize>,
+    /// The first and the last moment of the range that the reader has brushed.
+    pub range: Option<(usize, usize)>,
     /// Where the pointer is, for lines across the figure.
     pub pointer: Option<Point>,
-    /// Two corners of a part that is about to be shown alone.
-    pub brush: Option<(Point, Point)>,
 }
 
 /// The cursors, for drawing over a grid of the same view and size.
@@ -81,10 +79,8 @@ pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scen
         (x >= plot.x_px - 0.5 && x <= plot.right_px() + 1.5).then_some(x)
     };
     let ends = |x: f32| (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px() + 4.0));
-    if let Some(x) = cursor.mark.and_then(place) {
-        let (from, to) = ends(x);
-        scene.add_line(from, to, Role::Background, Dash::Solid, 4.0);
-        scene.add_line(from, to, Role::Changed, Dash::Dashed, 2.0);
+    if let Some(range) = cursor.range {
+        timeline_range(&mut scene, view, None, range, &plot);
     }
     if let Some(x) = place(cursor.moment) {
         // The line in the background color makes the cursor visible on dark areas.
@@ -109,15 +105,6 @@ pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scen
             Dash::Dotted,
             1.0,
         );
-    }
-    if let Some((one, other)) = cursor.brush {
-        let (left, right) =
-            (one.x_px.min(other.x_px).max(plot.x_px), one.x_px.max(other.x_px).min(plot.right_px()));
-        let (top, bottom) =
-            (one.y_px.min(other.y_px).max(plot.y_px), one.y_px.max(other.y_px).min(plot.bottom_px()));
-        let rect = Rect::new(left, top, (right - left).max(1.0), (bottom - top).max(1.0));
-        scene.add_rect(rect, Fill { role: Role::Changed, pattern: Pattern::Faint }, None);
-        scene.add_frame(rect, Role::Changed, Dash::Solid, 1.0);
     }
     scene
 }

@@ -3,13 +3,14 @@
 use blockyard_record::{Bytes, FrameId, Recording, StackId, Stacks, index_u32};
 
 use crate::allocations::Allocations;
+use crate::axis_part::AxisPart;
 use crate::conversions::{count_px, px, share};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Rect, Size};
 use crate::holders::frame_text;
 use crate::labels::baseline;
 use crate::role::Role;
-use crate::scene::{Scene, TargetId, TextStyle, Weight};
+use crate::scene::{Dash, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::first_fitting;
 
 /// The bytes of allocations by the frames of their stacks: outermost frames on top, the widest child first.
@@ -213,33 +214,37 @@ const EDGE_PX: f32 = 4.0;
 /// The height of a row, which is one line of text.
 const ROW_PX: f32 = 22.0;
 
-/// The nodes below `focus`, with the path to it above them. Nodes narrower than a pixel are left out. Frames
-/// that only pass on to one other frame have no row: [`FlameGraph::passed_above`] has them. Nodes at which
-/// stacks end have the color that `role_of` gives to the stack; the others are grey.
+/// The nodes in a part of the width of the whole, with a frame around the chosen node, unless this is the
+/// whole. Nodes narrower than a pixel are left out. Frames that only pass on to one other frame have no row:
+/// [`FlameGraph::passed_above`] has them. Nodes at which stacks end have the color that `role_of` gives to
+/// the stack; the others are grey.
 #[must_use]
 pub fn flame_scene(
     graph: &FlameGraph,
     stacks: &Stacks,
-    focus: usize,
+    part: AxisPart,
+    chosen: usize,
     width_px: f32,
     role_of: &dyn Fn(StackId) -> Option<Role>,
 ) -> Scene {
     let width_px = Size::new(width_px, 1.0).tame().width_px;
-    let path = graph.path(focus);
-    let (above, own) = path.split_at(path.len().saturating_sub(1));
-    let mut boxes: Vec<(usize, f32, f32)> = above.iter().map(|index| (*index, 0.0, width_px)).collect();
-    let mut pending: Vec<(usize, f32, f32)> = own.iter().map(|index| (*index, 0.0, width_px)).collect();
+    let x = |share: f64| px((share - part.from) / (part.to - part.from)) * width_px;
+    let mut boxes: Vec<(usize, f32, f32)> = Vec::new();
+    let mut pending: Vec<(usize, f64, f64)> = vec![(0, 0.0, 1.0)];
     while let Some((index, left, width)) = pending.pop() {
-        boxes.push((index, left, width));
+        let (from, to) = (x(left).max(0.0), x(left + width).min(width_px));
+        // The root is drawn also without bytes.
+        if to - from < 1.0 && index > 0 {
+            continue;
+        }
+        boxes.push((index, from, to - from));
         let Some(node) = graph.node(index) else { continue };
         let mut at = left;
         for child in graph.children(index) {
             let Some(part) = graph.node(*child) else { continue };
-            let part_px = px(share(part.bytes, node.bytes)) * width;
-            if part_px >= 1.0 {
-                pending.push((*child, at, part_px));
-            }
-            at += part_px;
+            let part = share(part.bytes, node.bytes) * width;
+            pending.push((*child, at, part));
+            at += part;
         }
     }
     // The row of a node: how many nodes above it have a row.
@@ -251,10 +256,17 @@ pub fn flame_scene(
         boxes.into_iter().map(|(index, left, width)| (index, (left, width, row_of(index)))).collect();
     let rows = boxes.iter().map(|(_, (.., row))| row + 1).max().unwrap_or(1);
     let mut scene = Scene::new(width_px, count_px(rows) * ROW_PX);
+    let mut framed = None;
     for (index, at) in boxes {
-        let role =
-            graph.node(index).and_then(|node| role_of(node.stack?)).filter(|_| !above.contains(&index));
+        let role = graph.node(index).and_then(|node| role_of(node.stack?));
+        if index == chosen {
+            framed = Some(at);
+        }
         draw(&mut scene, graph, stacks, index, at, role);
+    }
+    if let Some((left, width, row)) = framed.filter(|_| chosen > 0) {
+        let frame = Rect::new(left, count_px(row) * ROW_PX, width, ROW_PX);
+        scene.add_frame(frame, Role::Selection, Dash::Solid, 2.0);
     }
     scene
 }

@@ -118,7 +118,7 @@ fn draw_values(scene: &mut Scene, recording: &Recording, plot: &Rect, step: usiz
     }
 }
 
-/// A thin line at a moment, for the pointer or for a second cursor, to be drawn over a
+/// A thin line at a moment, for the pointer or for the moment of a report, to be drawn over a
 /// [`timeline`](crate::timeline) of the same view with this plot.
 pub fn timeline_line(
     scene: &mut Scene,
@@ -133,5 +133,24 @@ pub fn timeline_line(
     if x >= plot.x_px - 0.5 && x <= plot.right_px() + 0.5 {
         let (from, to) = (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px()));
         scene.add_line(from, to, role, Dash::Dashed, if role == Role::Hover { 1.0 } else { 2.0 });
+    }
+}
+
+/// The range of moments that the reader has brushed, to be drawn over a figure over time of the same view
+/// with this plot.
+pub fn timeline_range(
+    scene: &mut Scene,
+    view: &TimelineView,
+    clock: Option<&Clock>,
+    (first, last): (usize, usize),
+    plot: &Rect,
+) {
+    let scale = XScale::by(clock, *view, *plot);
+    let edge = |x: f32| x.clamp(plot.x_px, plot.right_px());
+    let (left, right) = (edge(column(&scale, first).0), edge(column(&scale, last).1));
+    if right > left {
+        let band = Rect::new(left, plot.y_px, (right - left).max(2.0), plot.height_px);
+        scene.add_rect(band, Fill { role: Role::Changed, pattern: Pattern::Faint }, None);
+        scene.add_frame(band, Role::Changed, Dash::Solid, 1.0);
     }
 }

@@ -10,6 +10,7 @@ use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};
 use crate::timeline::axis::{TEXT_PX, YScale};
+use crate::timeline::cursor::timeline_range;
 use crate::timeline::draw::{Column, columns, draw_areas};
 use crate::timeline::series::Series;
 use crate::timeline::view::{TimelineView, XScale};
@@ -31,13 +32,13 @@ fn plot(size: Size) -> Rect {
     Rect::new(0.0, 2.0, size.width_px, (size.height_px - names_px(size.width_px) - 2.0).max(4.0))
 }
 
-/// The whole run over the whole width, without axes: allocated and cached bytes, ticks and names of chapters,
-/// and failures.
+/// A part of the run over the whole width, without axes: allocated and cached bytes, ticks and names of
+/// chapters, and failures.
 #[must_use]
-pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Scene {
+pub fn timeline_strip(series: &Series, recording: &Recording, view: &TimelineView, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
-    let view = TimelineView::fit(series.step_count());
+    let view = view.clamp(series.step_count());
     let plot = plot(size);
     let columns = columns(series, recording, &view, &plot);
     let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
@@ -111,13 +112,23 @@ fn draw_values(scene: &mut Scene, columns: &[Column], (highest, place): (Bytes, 
 }
 
 /// A small timeline of allocated and cached bytes, on a scale that several runs share: `top` bytes are the
-/// height, `steps` steps the width.
+/// height, and the width is a part of the longest run.
 #[must_use]
-pub fn small_timeline(series: &Series, recording: &Recording, top: Bytes, steps: usize, size: Size) -> Scene {
+pub fn small_timeline(
+    series: &Series,
+    recording: &Recording,
+    top: Bytes,
+    view: &TimelineView,
+    size: Size,
+) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
-    let own = TimelineView::fit(series.step_count());
-    let share = own.span() / TimelineView::fit(steps.max(series.step_count())).span();
+    let end = TimelineView::fit(series.step_count()).last_step;
+    let own = TimelineView { last_step: view.last_step.min(end), ..*view };
+    if own.span() <= 0.0 {
+        return scene;
+    }
+    let share = own.span() / view.span();
     let plot = Rect::new(0.0, 1.0, size.width_px * px(share), (size.height_px - 2.0).max(4.0));
     let columns = columns(series, recording, &own, &plot);
     draw_on_base(&mut scene, &columns, top, plot, size);
@@ -144,6 +155,11 @@ fn draw_on_base(scene: &mut Scene, columns: &[Column], top: Bytes, plot: Rect, s
 fn draw_chapters(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) {
     let labels = recording.labels();
     let x_of = |step: u32| scale.x_px(f64::from(step) + 1.0);
+    // A view of the whole run shows all labels.
+    let labels =
+        labels.get(labels.partition_point(|label| x_of(label.step) < plot.x_px)..).unwrap_or_default();
+    let labels =
+        labels.get(..labels.partition_point(|label| x_of(label.step) <= plot.right_px())).unwrap_or_default();
     let text_px = text_px(plot.width_px);
     let mut names = LabelRows::new(0.0, plot.width_px, 1);
     let mut index = 0;
@@ -179,7 +195,8 @@ fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
     let mut before = f32::NEG_INFINITY;
     for (step, outcome) in recording.failed_steps() {
         let x = scale.x_px(f64::from(*step) + 1.5);
-        if x < before + NEAR_PX || !matches!(outcome, StepOutcome::OutOfMemory(_)) {
+        let is_hidden = x < plot.x_px - 6.0 || x > plot.right_px() + 6.0;
+        if is_hidden || x < before + NEAR_PX || !matches!(outcome, StepOutcome::OutOfMemory(_)) {
             continue;
         }
         before = x;
@@ -193,26 +210,33 @@ fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
     }
 }
 
-/// The moment after `step` steps, to lie over a [`timeline_strip`] of the same size; the moments after
-/// `hidden_after` steps are covered, so that a reader can guess them.
+/// The moment after `step` steps, to lie over a [`timeline_strip`] of the same view and size; the moments
+/// after `hidden_after` steps are covered, so that a reader can guess them.
 #[must_use]
 pub fn timeline_strip_cursor(
-    step_count: usize,
+    view: &TimelineView,
     step: usize,
+    range: Option<(usize, usize)>,
     hidden_after: Option<usize>,
     size: Size,
 ) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = plot(size);
-    let scale = XScale::new(TimelineView::fit(step_count), plot);
+    let scale = XScale::new(*view, plot);
     let (left, right) = (scale.x_px(count_f64(step)), scale.x_px(count_f64(step) + 1.0));
-    let hidden_px = hidden_after.map_or(size.width_px, |step| scale.x_px(count_f64(step) + 1.0));
+    if let Some(range) = range {
+        timeline_range(&mut scene, view, None, range, &plot);
+    }
+    let hidden_px = hidden_after.map_or(size.width_px, |step| scale.x_px(count_f64(step) + 1.0).max(0.0));
     if hidden_px < size.width_px {
         let later = Rect::new(hidden_px, 0.0, size.width_px - hidden_px, size.height_px);
         scene.add_rect(later, Fill::solid(Role::Background), None);
         let frame = Rect::new(hidden_px, plot.y_px, size.width_px - hidden_px, plot.height_px);
         scene.add_frame(frame, Role::Grid, Dash::Dashed, 1.0);
+    }
+    if right < 0.0 || left > size.width_px {
+        return scene;
     }
     // Before the first step there is nothing to frame.
     if step > 0 && right - left >= 4.0 {
@@ -227,24 +251,21 @@ pub fn timeline_strip_cursor(
     scene
 }
 
-/// A frame around the part of a [`timeline_strip`] of the same size that other figures show.
-pub fn timeline_strip_window(scene: &mut Scene, view: &TimelineView, step_count: usize, size: Size) {
-    draw_window(scene, view, step_count, plot(size.tame()));
-}
-
 /// The whole run without axes and names, for the way through a long run; the highest bytes reserved are its
 /// height.
 #[must_use]
 pub fn timeline_mini_map(series: &Series, recording: &Recording, size: Size) -> Scene {
-    small_timeline(series, recording, series.peak_bytes(recording).1, series.step_count(), size)
+    let whole = TimelineView::fit(series.step_count());
+    small_timeline(series, recording, series.peak_bytes(recording).1, &whole, size)
 }
 
-/// The part that other figures show and the moment under the cursor, to lie over a [`timeline_mini_map`] of
-/// the same size.
+/// The part that other figures show, the brushed range and the moment under the cursor, to lie over a
+/// [`timeline_mini_map`] of the same size.
 #[must_use]
 pub fn timeline_mini_map_window(
     view: Option<&TimelineView>,
     step: usize,
+    range: Option<(usize, usize)>,
     step_count: usize,
     size: Size,
 ) -> Scene {
@@ -253,6 +274,9 @@ pub fn timeline_mini_map_window(
     let plot = Rect::new(0.0, 1.0, size.width_px, (size.height_px - 2.0).max(4.0));
     if let Some(view) = view {
         draw_window(&mut scene, view, step_count, plot);
+    }
+    if let Some(range) = range {
+        timeline_range(&mut scene, &TimelineView::fit(step_count), None, range, &plot);
     }
     let x = XScale::new(TimelineView::fit(step_count), plot).x_px(count_f64(step) + 0.5);
     let x = x.clamp(1.0, (size.width_px - 1.0).max(1.0));
@@ -275,9 +299,10 @@ fn draw_window(scene: &mut Scene, view: &TimelineView, step_count: usize, plot: 
     scene.add_frame(window, Role::Changed, Dash::Solid, 2.0);
 }
 
-/// How many steps are complete at a place of the strip, from 0 (left) to 1.
+/// How many steps are complete at a place of a strip or a mini map that shows this part, from 0 (left) to 1.
 #[must_use]
-pub fn timeline_strip_step_at(step_count: usize, x_fraction: f64) -> usize {
+pub fn timeline_strip_step_at(view: &TimelineView, x_fraction: f64) -> usize {
     let x_fraction = if x_fraction.is_finite() { x_fraction.clamp(0.0, 1.0) } else { 0.0 };
-    floor_count(f64::from(px(x_fraction * (count_f64(step_count) + 1.0)))).min(step_count)
+    let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
+    floor_count((view.first_step + x_fraction * view.span()).max(0.0)).min(last)
 }

@@ -168,6 +168,19 @@ pub fn timeline_step_at(view: &TimelineView, clock: Option<&Clock>, size: Size, 
     floor_count(position.max(0.0)).min(last)
 }
 
+/// Where the column of the moment after `step` steps begins and ends, in a figure whose axis begins at `left`
+/// and is `width_px` wide.
+#[must_use]
+pub fn moment_sides(
+    view: &TimelineView,
+    clock: Option<&Clock>,
+    (left, width_px): (f32, f32),
+    step: usize,
+) -> (f32, f32) {
+    let scale = XScale::by(clock, *view, Rect::new(left, 0.0, width_px, 1.0));
+    (scale.x_px(count_f64(step)), scale.x_px(count_f64(step) + 1.0))
+}
+
 /// The horizontal scale of a plot, from steps to pixels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct XScale<'a> {

@@ -14,8 +14,19 @@ pub struct StepText {
     /// The effect of the request:
     /// `takes a new 20 MiB segment from the device and splits 3 MiB off; 17 MiB stay cached`.
     pub sentence: String,
+    /// The two parts of the sentence about a request that ran out of memory.
+    pub failure: Option<FailureText>,
     /// A line for each event, in order.
     pub events: Vec<String>,
+}
+
+/// A request that ran out of memory, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureText {
+    /// The attempts of the allocator before the request failed; empty if there were none.
+    pub tried: String,
+    /// Why the request failed: `out of memory: 40 MiB need a new segment, and the device has 24 MiB free`.
+    pub why: String,
 }
 
 /// How many events have a line each. For a longer step, the number of the further events is given.
@@ -26,7 +37,7 @@ const MAX_EVENTS: usize = 200;
 pub fn describe_step(recording: &Recording, step: usize) -> StepText {
     let Some(range) = recording.step(step) else { return StepText::default() };
     let Ok(mut state) = recording.state_at(range.start) else {
-        return StepText { title: format!("step {}", step + 1), sentence: damaged(), events: Vec::new() };
+        return StepText { title: format!("step {}", step + 1), sentence: damaged(), ..StepText::default() };
     };
     let mut story = StepSentence::new(&state);
     let mut words = StepText::default();
@@ -56,10 +67,10 @@ pub fn describe_step(recording: &Recording, step: usize) -> StepText {
     // Events say more than a note, which is the same for every request of its kind.
     let is_quiet = range.start == range.end;
     let noted = note.map(|note| &note.sentence).filter(|sentence| is_quiet && !sentence.is_empty());
-    words.sentence = match recording.outcome(step) {
-        StepOutcome::Done if noted.is_some() => noted.cloned().unwrap_or_default(),
-        StepOutcome::Refused(reason) => format!("refused: {reason}"),
-        StepOutcome::Skipped(reason) => format!("skipped: {reason}"),
+    (words.sentence, words.failure) = match recording.outcome(step) {
+        StepOutcome::Done if noted.is_some() => (noted.cloned().unwrap_or_default(), None),
+        StepOutcome::Refused(reason) => (format!("refused: {reason}"), None),
+        StepOutcome::Skipped(reason) => (format!("skipped: {reason}"), None),
         StepOutcome::Done | StepOutcome::OutOfMemory(_) => story.sentence(&state, recording),
     };
     words

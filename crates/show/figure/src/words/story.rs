@@ -9,7 +9,7 @@ use blockyard_record::{
 
 use crate::words::names::{counted, joined, name_of, stream_phrase, streams_phrase, subject};
 use crate::words::oom::why_no_memory;
-use crate::words::step::for_stream;
+use crate::words::step::{FailureText, for_stream};
 
 /// Collects the events of a step into one sentence.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub(super) struct StepSentence {
     failed: Option<FailureCause>,
     /// Whether the last clause is about a segment that could not be allocated.
     ends_with_failure: bool,
+    /// How many clauses are before the one that says why the request ran out of memory.
+    tried: Option<usize>,
     has_synchronized: bool,
 }
 
@@ -71,6 +73,7 @@ impl StepSentence {
             own_frees: Vec::new(),
             failed: None,
             ends_with_failure: false,
+            tried: None,
             has_synchronized: false,
         }
     }
@@ -146,6 +149,7 @@ impl StepSentence {
                 if self.ends_with_failure {
                     self.clauses.pop();
                 }
+                self.tried = Some(self.clauses.len());
                 self.clauses.push(why_no_memory(event, self.failed, before, recording));
             }
             Event::SnapshotTaken { .. } => {
@@ -162,8 +166,12 @@ impl StepSentence {
         }
     }
 
-    /// The sentence; `after` is the memory after the step.
-    pub(super) fn sentence(mut self, after: &MemoryState, recording: &Recording) -> String {
+    /// The sentence, and its parts about a request that ran out of memory; `after` is the memory after the step.
+    pub(super) fn sentence(
+        mut self,
+        after: &MemoryState,
+        recording: &Recording,
+    ) -> (String, Option<FailureText>) {
         self.add_frees(after, recording);
         let cleaned = self.has_cleanup() && self.failed.is_none();
         let was_idle = self.released.is_empty() && self.unmapped.is_zero();
@@ -185,9 +193,13 @@ impl StepSentence {
             }
         }
         if self.clauses.is_empty() {
-            return "nothing changed".to_owned();
+            return ("nothing changed".to_owned(), None);
         }
-        self.clauses.join("; ")
+        let failure = self.tried.map(|tried| {
+            let (tried, why) = self.clauses.split_at(tried.min(self.clauses.len()));
+            FailureText { tried: tried.join("; "), why: why.join("; ") }
+        });
+        (self.clauses.join("; "), failure)
     }
 
     fn fail(&mut self, size: Bytes, cause: FailureCause, before: &MemoryState) {

@@ -1,6 +1,8 @@
 //! Two runs of the same requests on one scale, and their difference.
 
-use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Mark, Size, compared_timelines};
+use blockyard_figure::{
+    AxisPart, ComparedCurve, ComparedTimelines, CurvePart, Mark, Size, compared_timelines,
+};
 use blockyard_record::Bytes;
 
 fn curve(reserved: &[u64]) -> ComparedCurve {
@@ -23,7 +25,7 @@ fn texts_under(
     is_difference: bool,
 ) -> Vec<String> {
     let compared = ComparedTimelines { before: curve(before), after: curve(after), requests: 3, limit };
-    let scene = compared_timelines(&compared, is_difference, Size::new(480.0, 190.0));
+    let scene = compared_timelines(&compared, is_difference, AxisPart::WHOLE, Size::new(480.0, 190.0));
     let marks = scene.marks.into_iter();
     marks.filter_map(|mark| if let Mark::Text { text, .. } = mark { Some(text) } else { None }).collect()
 }
@@ -37,6 +39,31 @@ fn a_difference_of_nothing_says_so_in_the_place_of_axes() {
     let words = texts(&[20, 40, 40], &[20, 40, 60], true);
     assert!(words.contains(&"more reserved after".to_owned()), "{words:?}");
     assert!(texts(&[20, 40, 40], &[20, 40, 40], false).contains(&"reserved before".to_owned()));
+}
+
+#[test]
+fn a_part_shows_its_requests_and_no_curve_from_outside() {
+    let compared = ComparedTimelines {
+        before: curve(&[20, 40, 60, 80]),
+        after: curve(&[20, 40, 40, 40]),
+        requests: 4,
+        limit: None,
+    };
+    let part = AxisPart { from: 0.5, to: 1.0 };
+    let scene = compared_timelines(&compared, false, part, Size::new(480.0, 190.0));
+    let texts: Vec<&str> = scene
+        .marks
+        .iter()
+        .filter_map(|mark| if let Mark::Text { text, .. } = mark { Some(text.as_str()) } else { None })
+        .collect();
+    assert!(texts.contains(&"request 2") && texts.contains(&"4"), "{texts:?}");
+    let paths = scene.marks.iter().filter_map(|mark| match mark {
+        Mark::Path { points, .. } => Some(points),
+        _ => None,
+    });
+    // The levels of the third and the fourth request, and not those of the first two.
+    let levels = paths.map(|points| points.windows(2).filter(|pair| pair[0].x_px < pair[1].x_px).count());
+    assert_eq!(levels.max(), Some(2));
 }
 
 #[test]

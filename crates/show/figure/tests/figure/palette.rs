@@ -235,6 +235,29 @@ fn categories_are_apart_from_each_other_and_from_every_state_in_every_vision() {
     }
 }
 
+/// Somebody who changes the theme, or compares two pictures, finds each line, category and stream by its hue.
+/// A hue means nothing where a color is nearly grey; such a color is grey in both themes.
+#[test]
+fn every_color_has_one_hue_in_both_themes() {
+    const NEARLY_GREY: f64 = 12.0;
+    let hue = |color: Color| {
+        let [_, a, b] = lab(color);
+        (b.atan2(a).to_degrees().rem_euclid(360.0), a.hypot(b))
+    };
+    for role in Role::ALL {
+        let [light, dark] = [Theme::Light, Theme::Dark].map(|theme| hue(linear(&theme.color(role))));
+        if light.1 < NEARLY_GREY && dark.1 < NEARLY_GREY {
+            continue;
+        }
+        let between = (light.0 - dark.0).abs();
+        let between = between.min(360.0 - between);
+        assert!(between < 20.0, "{role:?} has the hues {:.0} and {:.0}", light.0, dark.0);
+        let is_identity = matches!(role, Role::Site(_) | Role::Group(_) | Role::Step(_));
+        assert!(!is_identity || light.1.min(dark.1) >= NEARLY_GREY, "{role:?} is grey in one theme alone");
+    }
+    assert_eq!(Role::GROUPS - 1, 8, "more colors than eight cannot be told apart");
+}
+
 /// Blue is live memory and green is cached memory, and neither is anything else.
 #[test]
 fn no_site_group_or_step_has_the_hue_of_a_state() {

@@ -99,7 +99,12 @@ fn texts_of_memory_over_time_are_whole_and_apart_from_a_phone_to_a_large_screen(
                         assert_cursor_covers_no_text(&base, &over, &plot);
                     }
                 }
-                let strip = timeline_strip(&series, &recording, Size::new(width, 60.0));
+                let strip = timeline_strip(
+                    &series,
+                    &recording,
+                    &TimelineView::fit(series.step_count()),
+                    Size::new(width, 60.0),
+                );
                 assert_readable(&format!("{name}, strip of {width}"), &strip, &recording);
             }
         }
@@ -246,14 +251,24 @@ fn a_strip_says_its_highest_bytes_and_names_its_areas_whole_and_apart() {
     for (name, recording) in recordings() {
         let series = Series::new(&recording);
         for width in [300.0, 390.0, 900.0, 1900.0] {
-            let scene = timeline_strip(&series, &recording, Size::new(width, 110.0));
+            let scene = timeline_strip(
+                &series,
+                &recording,
+                &TimelineView::fit(series.step_count()),
+                Size::new(width, 110.0),
+            );
             assert_readable(&format!("{name} {width}"), &scene, &recording);
             let highest = series.peak_bytes(&recording).1.to_string();
             let is_said = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if *text == highest);
             let is_empty = series.peak_bytes(&recording).1.is_zero();
             assert!(is_empty || scene.marks.iter().any(is_said), "{name} {width}: no {highest}");
         }
-        let low = timeline_strip(&series, &recording, Size::new(900.0, 40.0));
+        let low = timeline_strip(
+            &series,
+            &recording,
+            &TimelineView::fit(series.step_count()),
+            Size::new(900.0, 40.0),
+        );
         let is_area = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text == "allocated");
         assert!(!low.marks.iter().any(is_area), "{name}: no room for names");
     }

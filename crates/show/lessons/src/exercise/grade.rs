@@ -18,6 +18,8 @@ pub struct Grade {
     pub is_passed: bool,
     /// The verdict in a sentence, with the reason if a goal is missed.
     pub sentence: String,
+    /// Why goals are missed, which is the end of the sentence; `None` if every goal is met.
+    pub why_missed: Option<String>,
     /// The first difference between the answer and the lesson's solution, as a sentence without a full stop;
     /// `None` if all goals are met, if the lesson has no solution, and for a program, whose difference
     /// [`Exercise::mistake`] finds.
@@ -140,16 +142,20 @@ impl Exercise {
         let has_tensors = recording.events_from(0).any(|event| matches!(event, Event::Allocated { .. }));
         // A goal without a reason is in the list of goals alone.
         let found: Vec<&str> = goals.iter().filter_map(GoalResult::reason).collect();
-        let sentence = match (is_passed, found.as_slice()) {
-            (true, []) => "Passed.".to_owned(),
-            (true, found) => format!("Passed: {}.", found.join("; ")),
-            (false, _) if self.language == ExerciseLanguage::Python && failure.is_none() && !has_tensors => {
-                "Not yet: the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there."
-                    .to_owned()
+        let is_empty = self.language == ExerciseLanguage::Python && failure.is_none() && !has_tensors;
+        let why_missed = (!is_passed).then(|| {
+            if is_empty {
+                "the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there.".to_owned()
+            } else {
+                format!("{}.", failure.unwrap_or(&missed.join("; ")))
             }
-            (false, _) => format!("Not yet: {}.", failure.unwrap_or(&missed.join("; "))),
+        });
+        let sentence = match (&why_missed, found.as_slice()) {
+            (Some(why), _) => format!("Not yet: {why}"),
+            (None, []) => "Passed.".to_owned(),
+            (None, found) => format!("Passed: {}.", found.join("; ")),
         };
-        Grade { is_passed, sentence, mistake: None, goals, workload, recording }
+        Grade { is_passed, sentence, why_missed, mistake: None, goals, workload, recording }
     }
 
     /// Checks that the lines of the task are unchanged; blank lines and spaces at the ends of lines do not

@@ -35,6 +35,8 @@ pub(super) struct Reclaims {
     inside: HashSet<usize>,
     pub(super) device_failures: Vec<DeviceFailure>,
     pub(super) notes: Vec<String>,
+    /// The note about the size of a failed request.
+    pub(super) failed_size_note: Option<String>,
 }
 
 impl Reclaims {
@@ -94,10 +96,6 @@ pub(super) fn find_reclaims(
     resolve(scan, run, &config, start.segments.is_empty())
 }
 
-/// The note about the size of a failed request: a trace has the requested size of each served request, but
-/// the rounded size of a failed one.
-pub const FAILED_SIZE_NOTE: &str = "failed; the trace has the size of a failed request only after rounding";
-
 fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_whole: bool) -> Reclaims {
     let retries = Retries::new(run, scan.trace, &scan.bursts, is_whole);
     let limits = scan.max_split_size.is_some();
@@ -148,7 +146,8 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_w
             reclaims.notes.push(format!("{} {text}", counted(count, noun)));
         }
     };
-    note(scan.failed, "request", FAILED_SIZE_NOTE);
+    // A trace has the requested size of each served request.
+    note(scan.failed, "request", "failed; the trace has the size of a failed request only after rounding");
     note(refused, "release", "read as part of an allocation that the driver refused at first");
     note(collected, "release", "read as garbage collection");
     note(
@@ -156,5 +155,6 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_w
         "release",
         "right before new memory read as a call of empty_cache; an allocation that was refused at first would look the same",
     );
+    reclaims.failed_size_note = reclaims.notes.first().filter(|_| scan.failed > 0).cloned();
     reclaims
 }

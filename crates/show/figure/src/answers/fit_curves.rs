@@ -1,17 +1,56 @@
-//! The figure: peaks over the value.
+//! The figure of a search for the largest value that fits: peaks over the value.
 
-use blockyard_figure::{Anchor, Dash, Fill, Mark, Point, Rect, Role, Scene, Size, Weight, text_width_px};
 use blockyard_record::{Bytes, grouped};
 
-use super::{FitCurve, FitOutcome, FitPoint, FitReport};
+use crate::{Anchor, Dash, Fill, Mark, Point, Rect, Role, Scene, Size, Weight, text_width_px};
 
 /// The number of colors that distinguish lines; the last color of the groups is for all further lines.
 const COLORS: usize = Role::GROUPS as usize - 1;
 const TEXT_PX: f32 = 12.0;
 const MARK_PX: f32 = 4.5;
 
-/// The color of a line.
-pub(super) fn role(index: usize) -> Role {
+/// The runs of one search, and its answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FitCurve {
+    /// The name that distinguishes the search from the others: a GPU, a value, settings or a layout.
+    pub name: String,
+    /// The most that may be reserved.
+    pub limit: Bytes,
+    /// The GPU whose limit that is.
+    pub gpu: String,
+    /// The largest value that fits, where it is known.
+    pub largest: Option<u64>,
+    /// The runs of the search, in any order.
+    pub points: Vec<FitPoint>,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FitPoint {
+    /// The value.
+    pub value: u64,
+    /// Most bytes of allocated blocks.
+    pub allocated: Bytes,
+    /// Most bytes of segments.
+    pub reserved: Bytes,
+    /// The result of the run.
+    pub outcome: FitOutcome,
+}
+
+/// The result of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FitOutcome {
+    /// No request ran out of memory.
+    Fits,
+    /// A request ran out of memory; the peaks are those until then.
+    RunsOut,
+    /// The run had no limit.
+    WithoutLimit,
+}
+
+/// The color of the line of a curve, counted from 0.
+#[must_use]
+pub fn fit_curve_role(index: usize) -> Role {
     Role::Group(u8::try_from(index % COLORS).unwrap_or(0))
 }
 
@@ -45,23 +84,25 @@ fn part(number: u64, most: u64) -> f32 {
     (number as f64 / most.max(1) as f64).clamp(0.0, 1.0) as f32
 }
 
-pub(super) fn scene(page: &FitReport, size: Size) -> Scene {
+/// The peaks of runs over the value that was varied, with the limits and the largest values that fit.
+#[must_use]
+pub fn fit_curves(varied: &str, curves: &[FitCurve], size: Size) -> Scene {
     let mut scene = Scene::new(size.width_px, size.height_px);
-    let points = || page.curves.iter().flat_map(|curve| &curve.points);
+    let points = || curves.iter().flat_map(|curve| &curve.points);
     let most_value = points().map(|point| point.value).max().unwrap_or(1).max(1);
-    let bytes = points().map(|point| point.reserved).chain(page.curves.iter().map(|curve| curve.limit));
+    let bytes = points().map(|point| point.reserved).chain(curves.iter().map(|curve| curve.limit));
     let most = bytes.max().unwrap_or_default().get().max(1);
     // A tenth above the highest bytes, as room for its name.
     let most_bytes = most.saturating_add(most / 10);
     let left = 72.0;
     let area = Rect::new(left, 14.0, size.width_px - left - 24.0, size.height_px - 14.0 - 48.0);
     let plot = Plot { area, most_value, most_bytes };
-    draw_axes(&mut scene, &plot, &page.varied);
-    draw_limits(&mut scene, &plot, page);
-    for (index, curve) in page.curves.iter().enumerate() {
+    draw_axes(&mut scene, &plot, varied);
+    draw_limits(&mut scene, &plot, curves);
+    for (index, curve) in curves.iter().enumerate() {
         draw_curve(&mut scene, &plot, index, curve);
     }
-    draw_largest(&mut scene, &plot, page);
+    draw_largest(&mut scene, &plot, curves);
     scene
 }
 
@@ -122,9 +163,9 @@ fn draw_axes(scene: &mut Scene, plot: &Plot, name: &str) {
 }
 
 /// Draws a line for each limit; limits of equal bytes share a line.
-fn draw_limits(scene: &mut Scene, plot: &Plot, page: &FitReport) {
+fn draw_limits(scene: &mut Scene, plot: &Plot, curves: &[FitCurve]) {
     let mut all: Vec<(Bytes, Vec<&str>)> = Vec::new();
-    for curve in &page.curves {
+    for curve in curves {
         match all.iter_mut().find(|(limit, _)| *limit == curve.limit) {
             Some((_, gpus)) if gpus.contains(&curve.gpu.as_str()) => {}
             Some((_, gpus)) => gpus.push(&curve.gpu),
@@ -150,7 +191,7 @@ fn draw_limits(scene: &mut Scene, plot: &Plot, page: &FitReport) {
 }
 
 fn draw_curve(scene: &mut Scene, plot: &Plot, index: usize, curve: &FitCurve) {
-    let role = role(index);
+    let role = fit_curve_role(index);
     let mut points = curve.points.clone();
     points.sort_by_key(|point| point.value);
     let fits = || points.iter().filter(|point| point.outcome == FitOutcome::Fits);
@@ -183,8 +224,8 @@ fn draw_curve(scene: &mut Scene, plot: &Plot, index: usize, curve: &FitCurve) {
 
 /// The largest values above the axis, each once: the lowest to the left of its line and the others to the
 /// right, so that two values never lie over each other's lines.
-fn draw_largest(scene: &mut Scene, plot: &Plot, page: &FitReport) {
-    let mut all: Vec<u64> = page.curves.iter().filter_map(|curve| curve.largest).collect();
+fn draw_largest(scene: &mut Scene, plot: &Plot, curves: &[FitCurve]) {
+    let mut all: Vec<u64> = curves.iter().filter_map(|curve| curve.largest).collect();
     all.sort_unstable();
     all.dedup();
     for (index, value) in all.into_iter().enumerate() {

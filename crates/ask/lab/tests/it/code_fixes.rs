@@ -1,0 +1,257 @@
+//! What changes of the code would take, for runs whose peaks are added up by hand. All sizes are in MiB, and so
+//! large that each block is a segment.
+
+use blockyard_lab::{CodeFix, CodeFixKind, Conditions, Run, Verdict, verdict};
+use blockyard_record::Bytes;
+use serde_json::{Value, json};
+
+use crate::on;
+
+const MIB: u64 = 1 << 20;
+
+const BUILD: &str = "_apply torch/nn/modules/module.py:900 < <module> train.py:3";
+const DATA: &str = "batch train.py:5 < <module> train.py:30";
+const LAYER: &str = "forward torch/nn/modules/linear.py:134 < _call_impl torch/nn/modules/module.py:1790 < forward net.py:7 < _call_impl torch/nn/modules/module.py:1790 < run net.py:20 < <module> train.py:31";
+const OUTPUT: &str =
+    "forward net.py:8 < _call_impl torch/nn/modules/module.py:1790 < run net.py:20 < <module> train.py:31";
+const LOGITS: &str =
+    "forward torch/nn/modules/linear.py:134 < _call_impl torch/nn/modules/module.py:1790 < loss train.py:8";
+const LOSS: &str = "cross_entropy torch/nn/functional.py:3504 < loss train.py:9";
+const BACKWARD: &str = "";
+const FIRST_STATE: &str = "_init_group torch/optim/adam.py:178 < <module> train.py:33";
+const SECOND_STATE: &str = "_init_group torch/optim/adam.py:182 < <module> train.py:33";
+const STEP: &str = "_multi_tensor_adam torch/optim/adam.py:791 < <module> train.py:33";
+
+/// The snapshot of a program. A freed block is given to the next request of its size.
+#[derive(Default)]
+struct Program {
+    trace: Vec<Value>,
+    /// The address, the size and whether it is live, of each block.
+    blocks: Vec<(u64, u64, bool)>,
+}
+
+impl Program {
+    fn entry(&mut self, action: &str, addr: u64, size: u64, stack: &str) {
+        let frame = |frame: &str| {
+            let (name, place) = frame.split_once(' ').unwrap();
+            let (file, line) = place.rsplit_once(':').unwrap();
+            json!({"name": name, "filename": file, "line": line.parse::<u32>().unwrap()})
+        };
+        let frames: Vec<Value> = stack.split(" < ").filter(|frame| !frame.is_empty()).map(frame).collect();
+        let (size, time) = (size * MIB, self.trace.len());
+        self.trace.push(json!({"action": action, "addr": addr, "size": size, "stream": 0, "time_us": time, "frames": frames}));
+    }
+
+    /// Allocates a block; returns its place.
+    fn alloc(&mut self, mib: u64, stack: &str) -> usize {
+        let cached = self.blocks.iter().position(|(_, size, is_live)| *size == mib && !is_live);
+        let place = cached.unwrap_or_else(|| {
+            let addr = 0x7000_0000_0000 + self.blocks.len() as u64 * 1024 * MIB;
+            self.blocks.push((addr, mib, true));
+            self.entry("segment_alloc", addr, mib, stack);
+            self.blocks.len() - 1
+        });
+        self.blocks[place].2 = true;
+        self.entry("alloc", self.blocks[place].0, mib, stack);
+        place
+    }
+
+    fn allocs(&mut self, count: usize, mib: u64, stack: &str) -> Vec<usize> {
+        (0..count).map(|_| self.alloc(mib, stack)).collect()
+    }
+
+    fn free(&mut self, places: impl IntoIterator<Item = usize>) {
+        for place in places {
+            let (addr, size, _) = self.blocks[place];
+            self.blocks[place].2 = false;
+            self.entry("free_requested", addr, size, "");
+            self.entry("free_completed", addr, size, "");
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.verdict_under(None)
+    }
+
+    fn verdict_under(&self, limit: Option<Bytes>) -> Verdict {
+        let segments: Vec<Value> = self
+            .blocks
+            .iter()
+            .map(|(address, mib, is_live)| {
+                let (size, held) = (mib * MIB, if *is_live { mib * MIB } else { 0 });
+                let state = if *is_live { "active_allocated" } else { "inactive" };
+                json!({"device": 0, "address": address, "total_size": size, "allocated_size": held,
+                    "active_size": held, "requested_size": held, "stream": 0, "segment_type": "large",
+                    "blocks": [{"address": address, "size": size, "requested_size": size, "state": state, "frames": []}]})
+            })
+            .collect();
+        let snapshot = json!({"segments": segments, "device_traces": [self.trace]}).to_string();
+        let run = Run::read("train.json", snapshot.as_bytes(), &mut on).unwrap().remove(0);
+        verdict(&run, &Conditions { limit, ..run.conditions() }, &mut on).unwrap()
+    }
+}
+
+/// How a program trains: what differs between the tests.
+struct Training {
+    weights: usize,
+    layers: usize,
+    frees_gradients: bool,
+    limit: Option<Bytes>,
+}
+
+const TRAINING: Training = Training { weights: 2, layers: 4, frees_gradients: true, limit: None };
+
+/// Two iterations. A layer keeps 60 MiB and its output of 20 MiB; a weight has 40 MiB, its gradient, its two
+/// states and the temporary of its step as many. The data of an iteration has 20 MiB.
+fn train(training: &Training) -> Verdict {
+    let mut program = Program::default();
+    program.allocs(training.weights, 40, BUILD);
+    let (mut data, mut gradients) = (Vec::new(), Vec::new());
+    for iteration in 0..2 {
+        let new = program.alloc(20, DATA);
+        program.free(std::mem::replace(&mut data, vec![new]));
+        let mut kept = Vec::new();
+        for _ in 0..training.layers {
+            kept.push([program.alloc(60, LAYER), program.alloc(20, OUTPUT)]);
+        }
+        let mut before = None;
+        for [inner, output] in kept.into_iter().rev() {
+            let gradient = program.alloc(20, BACKWARD);
+            program.free(before.replace(gradient));
+            program.free([output, inner]);
+        }
+        program.free(before);
+        let made = program.allocs(training.weights, 40, BACKWARD);
+        if gradients.is_empty() {
+            gradients = made;
+        } else {
+            program.free(made);
+        }
+        if iteration == 0 {
+            program.allocs(training.weights, 40, FIRST_STATE);
+            program.allocs(training.weights, 40, SECOND_STATE);
+        }
+        let temporaries = program.allocs(training.weights, 40, STEP);
+        program.free(temporaries);
+        if training.frees_gradients {
+            program.free(std::mem::take(&mut gradients));
+        }
+    }
+    program.verdict_under(training.limit)
+}
+
+fn fix(verdict: &Verdict, kind: CodeFixKind) -> Option<&CodeFix> {
+    verdict.answer.code_fixes.iter().find(|fix| fix.kind == kind)
+}
+
+/// The MiB that a change takes, and the MiB that are then allocated at the peak.
+fn taken(verdict: &Verdict, kind: CodeFixKind) -> Option<(u64, u64)> {
+    fix(verdict, kind).map(|fix| (fix.bytes.get() / MIB, fix.peak_allocated.get() / MIB))
+}
+
+/// The peak is in the second backward pass: 80 of weights, 160 of states, 20 of data, 320 of layers and 20 of a
+/// gradient, so 600.
+#[test]
+fn checkpointed_layers_keep_their_outputs_and_run_again_one_by_one() {
+    let found = train(&TRAINING);
+    // 240 of weights and states, 20 of data, 80 of outputs, 60 of one layer, 20 of a gradient.
+    assert_eq!(taken(&found, CodeFixKind::Checkpoint), Some((180, 420)));
+    let fix = fix(&found, CodeFixKind::Checkpoint).unwrap();
+    assert_eq!(fix.lines, ["run net.py:20"]);
+    assert_eq!(
+        fix.sentence,
+        "checkpointing each of the 4 layers that `run net.py:20` calls, which keep 240 MiB for the backward pass besides their outputs: about 180 MiB less at the peak, 420 MiB allocated in place of 600 MiB (estimate)"
+    );
+    assert_eq!(fix.passes, None);
+}
+
+#[test]
+fn half_the_batch_halves_data_and_layers_and_not_what_belongs_to_weights() {
+    // 240 of weights and states, 10 of data, 160 of layers, 10 of a gradient.
+    assert_eq!(taken(&train(&TRAINING), CodeFixKind::SmallerBatch), Some((180, 420)));
+}
+
+#[test]
+fn autocast_halves_the_layers_and_copies_the_weights() {
+    // 240 of weights and states, 20 of data, 160 of layers, 40 of copies, 20 of a gradient.
+    assert_eq!(taken(&train(&TRAINING), CodeFixKind::Autocast), Some((120, 480)));
+}
+
+#[test]
+fn fewer_states_take_their_bytes_from_the_peak() {
+    let found = train(&TRAINING);
+    assert_eq!(taken(&found, CodeFixKind::Momentum), Some((80, 520)));
+    assert_eq!(taken(&found, CodeFixKind::EightBitStates), Some((120, 480)));
+    assert_eq!(taken(&found, CodeFixKind::OffloadedStates), Some((160, 440)));
+    // The peak is not in the step, and gradients are freed.
+    assert_eq!(taken(&found, CodeFixKind::NoForeach), None);
+    assert_eq!(taken(&found, CodeFixKind::FreedGradients), None);
+    let bytes: Vec<Bytes> = found.answer.code_fixes.iter().map(|fix| fix.bytes).collect();
+    assert!(bytes.is_sorted_by(|one, other| one >= other), "{bytes:?}");
+}
+
+#[test]
+fn without_foreach_the_step_has_the_temporaries_of_one_weight() {
+    // 160 of weights, 320 of states, 20 of data, 160 of gradients, and 160 or 40 of temporaries.
+    let found = train(&Training { weights: 4, layers: 1, ..TRAINING });
+    assert_eq!(taken(&found, CodeFixKind::NoForeach), Some((120, 700)));
+    assert_eq!(taken(&found, CodeFixKind::Checkpoint), None);
+}
+
+#[test]
+fn gradients_that_live_through_the_forward_pass_are_freed_after_the_step() {
+    // 600 as above, and 80 of gradients.
+    let found = train(&Training { frees_gradients: false, ..TRAINING });
+    assert_eq!(taken(&found, CodeFixKind::FreedGradients), Some((80, 600)));
+}
+
+#[test]
+fn the_loss_in_chunks_has_the_logits_of_one_chunk() {
+    let mut program = Program::default();
+    program.alloc(40, BUILD);
+    let (mut data, mut gradient) = (None, None);
+    for _ in 0..2 {
+        let new = program.alloc(20, DATA);
+        program.free(data.replace(new));
+        program.free(gradient.take());
+        let hidden = program.alloc(20, OUTPUT);
+        let logits = program.alloc(160, LOGITS);
+        let probabilities = program.alloc(160, LOSS);
+        program.free([logits]);
+        let of_loss = program.alloc(160, BACKWARD);
+        let of_logits = program.alloc(160, BACKWARD);
+        program.free([of_loss, probabilities]);
+        gradient = Some(program.alloc(40, BACKWARD));
+        program.free([of_logits, hidden]);
+    }
+    let found = program.verdict();
+    // 40 of the weight, 20 of data, 20 of what the last layer gets; 480 of three blocks as large as the logits, or
+    // 60 of those of one chunk and 40 of the gradient of the chunks before.
+    assert_eq!(taken(&found, CodeFixKind::ChunkedLoss), Some((380, 180)));
+    assert_eq!(fix(&found, CodeFixKind::ChunkedLoss).unwrap().lines, ["loss train.py:9"]);
+}
+
+#[test]
+fn a_replay_says_whether_the_request_that_failed_passes() {
+    let found = train(&Training { limit: Some(Bytes::mib(500)), ..TRAINING });
+    assert!(found.autopsy.is_some());
+    // The peak is at the request: 240 of weights and states, 20 of data, 240 of three layers, 60 of the request.
+    // With checkpoints it is in the first step: 240, 20, 80 of gradients, 80 of temporaries.
+    assert_eq!(taken(&found, CodeFixKind::Checkpoint), Some((140, 420)));
+    let fix = fix(&found, CodeFixKind::Checkpoint).unwrap();
+    assert_eq!(fix.passes, Some(true));
+    assert!(fix.sentence.ends_with("; in a replay the request that failed then passes"), "{}", fix.sentence);
+}
+
+#[test]
+fn nothing_is_said_without_a_backward_pass() {
+    let mut program = Program::default();
+    program.alloc(40, BUILD);
+    for _ in 0..2 {
+        let data = program.alloc(20, DATA);
+        let layers = program.allocs(4, 60, LAYER);
+        program.free(layers);
+        program.free([data]);
+    }
+    assert_eq!(program.verdict().answer.code_fixes, []);
+}

@@ -1,0 +1,291 @@
+//! "Will it fit?": the program runs with other values of a number in it, as the size of its batch, until the
+//! largest that fits is known, and a safe one beside it.
+
+use blockyard_budget::{
+    Probe, SearchStep, Values, VariedNumber, highest_tried, may_take_amp, next_safe, next_value, reserve,
+    safe_text,
+};
+use blockyard_figure::{FitCurve, FitOutcome, FitPoint};
+use blockyard_record::{Bytes, grouped};
+use leptos::prelude::*;
+
+use super::{ProgramEnd, ProgramInput, ProgramResult, ProgramSignals, job};
+use crate::browser;
+use crate::interpreter;
+use crate::ptr_eq::PtrEq;
+use crate::session::Feature;
+
+/// A search for the largest value of a number of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FitSearch {
+    /// The run that is shown.
+    of: PtrEq<ProgramResult>,
+    /// The number, with its value in that run.
+    pub(crate) number: VariedNumber,
+    /// The program as it is and, where it has such an option, with `--amp`.
+    pub(crate) variants: Vec<FitVariant>,
+    /// The value that runs, and for how many seconds.
+    pub(crate) running: Option<(u64, u32)>,
+}
+
+/// The search for one form of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FitVariant {
+    /// The option that the variant adds: `--amp`, or none (empty).
+    pub(crate) option: &'static str,
+    input: ProgramInput,
+    probes: Vec<Probe>,
+    /// The answer, or why the search failed; `None` until the search ends.
+    pub(crate) found: Option<Result<FitFound, String>>,
+}
+
+/// The answer for one form of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FitFound {
+    /// The run of the largest value that fits; `None` where not even 1 fits.
+    pub(crate) largest: Option<Probe>,
+    /// The run of a value that leaves a part of the GPU free, if there is one.
+    safe: Option<Probe>,
+}
+
+impl FitSearch {
+    /// The search for a run that fits or went out of memory; `None` where the program has no number to vary.
+    fn of(shown: &PtrEq<ProgramResult>, name: &str) -> Option<Self> {
+        let ProgramInput { text, arguments, .. } = &shown.input;
+        let number = chosen_number(text, arguments, name)?;
+        let variant = |option, input| FitVariant { option, input, probes: Vec::new(), found: None };
+        let mut own = variant("", shown.input.clone());
+        let (allocated, reserved) = shown.run.series.peak_bytes(&shown.run.recording);
+        own.take(number.value, Ok((shown.end(), allocated, reserved)));
+        if own.found.is_some() {
+            return None;
+        }
+        let mut variants = vec![own];
+        if may_take_amp(text, arguments) {
+            let arguments = format!("{arguments} --amp").trim_start().to_owned();
+            variants.push(variant("--amp", ProgramInput { arguments, ..shown.input.clone() }));
+        }
+        Some(Self { of: shown.clone(), number, variants, running: None })
+    }
+
+    /// The most bytes of the GPU that PyTorch may reserve.
+    fn limit(&self) -> Bytes {
+        self.of.run.recording.capacity()
+    }
+
+    /// All bytes of the GPU.
+    fn total(&self) -> Bytes {
+        self.limit().saturating_add(self.of.details.non_pytorch)
+    }
+
+    /// The next value that a variant runs with; `None` where its answer is known, which it then has.
+    fn next(&self, variant: &mut FitVariant) -> Option<u64> {
+        let largest = match next_value(self.number.value, self.limit(), &variant.probes) {
+            SearchStep::Try(value) => return Some(value),
+            SearchStep::Found(largest) => largest.map(|probe| *probe),
+        };
+        let most = self.limit().saturating_sub(reserve(self.total()));
+        let values =
+            largest.as_ref().and_then(|largest| format!("1..{}", largest.value).parse::<Values>().ok());
+        let safe = match values.map(|values| next_safe(&values, most, &variant.probes)) {
+            Some(SearchStep::Try(value)) => return Some(value),
+            Some(SearchStep::Found(safe)) => safe.map(|probe| *probe),
+            None => None,
+        };
+        variant.found = Some(Ok(FitFound { largest, safe }));
+        None
+    }
+
+    /// The program of a variant with this value.
+    pub(crate) fn input(&self, variant: &FitVariant, value: u64) -> ProgramInput {
+        let (text, arguments) = self.number.with(&variant.input.text, &variant.input.arguments, value);
+        ProgramInput { text, arguments, ..variant.input.clone() }
+    }
+
+    /// The largest value in words, without a full stop: `the largest --batch-size that fits the NVIDIA H200
+    /// is 24: peak 13.2 GiB reserved; 25 runs out of memory`.
+    pub(crate) fn text(&self, variant: &FitVariant) -> Option<String> {
+        let with = match variant.option {
+            "" => String::new(),
+            option => format!("with {option} "),
+        };
+        let (name, gpu) = (&self.number.name, self.of.simulation().gpu);
+        let largest = match variant.found.as_ref()? {
+            Err(why) => return Some(format!("{with}the search ended: {why}")),
+            Ok(found) => found.largest.as_ref(),
+        };
+        let Some(largest) = largest else { return Some(format!("{with}not even {name} 1 fits the {gpu}")) };
+        let (value, reserved) = (grouped(largest.value), largest.peak_reserved());
+        let is_highest = variant.probes.iter().all(|probe| probe.value <= largest.value);
+        Some(if is_highest && largest.value >= highest_tried(self.number.value) {
+            format!(
+                "{with}the highest {name} that was tried, {value}, fits the {gpu}: peak {reserved} reserved"
+            )
+        } else {
+            let more = grouped(largest.value.saturating_add(1));
+            format!(
+                "{with}the largest {name} that fits the {gpu} is {value}: peak {reserved} reserved; {more} runs out of memory"
+            )
+        })
+    }
+
+    /// The safe value in words, without a full stop; `None` where nothing fits.
+    pub(crate) fn safe_text(&self, variant: &FitVariant) -> Option<String> {
+        let Some(Ok(FitFound { largest: Some(_), safe })) = &variant.found else { return None };
+        let safe = safe.as_ref().map(|probe| (probe.value, probe.peak_reserved()));
+        Some(safe_text(&self.number.name, safe, self.limit(), self.total()))
+    }
+
+    /// The curves of the variants: peaks over the value.
+    pub(crate) fn curves(&self) -> Vec<FitCurve> {
+        let point = |probe: &Probe| FitPoint {
+            value: probe.value,
+            allocated: Bytes::new(probe.run.peak_allocated),
+            reserved: probe.peak_reserved(),
+            outcome: if probe.run.fits { FitOutcome::Fits } else { FitOutcome::RunsOut },
+        };
+        let curve = |variant: &FitVariant| {
+            let found = variant.found.clone().and_then(Result::ok);
+            FitCurve {
+                name: variant.option.to_owned(),
+                limit: self.limit(),
+                gpu: self.of.simulation().gpu,
+                largest: found.and_then(|found| found.largest).map(|largest| largest.value),
+                points: variant.probes.iter().map(point).collect(),
+            }
+        };
+        let begun = self.variants.iter().filter(|variant| variant.probes.len() > 1);
+        begun.map(curve).collect()
+    }
+}
+
+/// The number of this name; else the first of the program's numbers.
+fn chosen_number(text: &str, arguments: &str, name: &str) -> Option<VariedNumber> {
+    let all = VariedNumber::all(text, arguments);
+    let chosen = all.iter().find(|number| number.name == name).or(all.first());
+    chosen.cloned()
+}
+
+/// The command that asks the same about a program that this page cannot run. Without an option in the program,
+/// it names the usual one.
+pub(crate) fn fit_command(file: &str, option: Option<&str>, gpu: &str, arguments: &str) -> String {
+    let name = option.unwrap_or("--batch-size").trim_start_matches('-');
+    let rest = arguments.trim();
+    let rest = if rest.is_empty() { String::new() } else { format!(" -- {rest}") };
+    format!("blockyard fit {file} --vary {name}=1..512 --gpu {gpu}{rest}")
+}
+
+impl Feature<ProgramSignals> {
+    /// The search for the shown run, begun or not; `None` where no search is possible. Reads signals.
+    pub(crate) fn fit_of_shown(self) -> Option<FitSearch> {
+        let shown = self.session.shown_program()?;
+        let name = self.varied.get();
+        let is_of_this =
+            |search: &FitSearch| search.of == shown && (name.is_empty() || search.number.name == name);
+        let begun = self.fit.get().filter(is_of_this);
+        begun.or_else(|| FitSearch::of(&shown, &name))
+    }
+
+    /// Begins the search that was asked for before the program ran.
+    pub(crate) fn find_wanted_fit(self) {
+        if self.wants_fit.get_untracked() {
+            self.wants_fit.set(false);
+            self.find_fit();
+            let _ = browser::after_millis(0, || browser::scroll_into_sight("[data-testid=fit]"));
+        }
+    }
+
+    /// Begins the search for the shown run, or continues a search that was cancelled.
+    pub(crate) fn find_fit(self) {
+        let Some(search) = untrack(|| self.fit_of_shown()) else { return };
+        self.cancel_trial();
+        self.fit.set(Some(search));
+        self.run_next_value();
+    }
+
+    /// Ends the present run of the search. The results so far stay.
+    pub(crate) fn cancel_fit(self) {
+        self.trials.update(|trials| trials.running = None);
+        interpreter::cancel_trial();
+        self.give_up_fit();
+    }
+
+    /// Marks the search as not running, since the run that it waited for was ended.
+    pub(super) fn give_up_fit(self) {
+        self.fit.update(|fit| {
+            if let Some(search) = fit {
+                search.running = None;
+            }
+        });
+    }
+
+    fn run_next_value(self) {
+        let Some(mut search) = self.fit.get_untracked() else { return };
+        let mut variants = std::mem::take(&mut search.variants);
+        let mut open = variants.iter_mut().filter(|variant| variant.found.is_none());
+        let next = open.find_map(|variant| Some((search.next(variant)?, variant.clone())));
+        search.variants = variants;
+        search.running = next.as_ref().map(|(value, _)| (*value, 0));
+        let input = next.map(|(value, variant)| (value, search.input(&variant, value)));
+        let of = search.of.clone();
+        self.fit.set(Some(search));
+        let Some((value, input)) = input else { return };
+        let Ok(job) = job(&input) else { return };
+        self.count_fit_seconds(value);
+        interpreter::try_out(&job, move |end| {
+            let end = end.map(|run| {
+                let result = ProgramResult::new(input.clone(), run);
+                let (allocated, reserved) = result.run.series.peak_bytes(&result.run.recording);
+                (result.end(), allocated, reserved)
+            });
+            let is_of = |search: &FitSearch| search.of == of && search.running.is_some();
+            if self.fit.with_untracked(|fit| fit.as_ref().is_some_and(is_of)) {
+                self.fit.update(|fit| {
+                    let variant = fit.as_mut().and_then(|search| {
+                        search.variants.iter_mut().find(|variant| variant.found.is_none())
+                    });
+                    if let Some(variant) = variant {
+                        variant.take(value, end.clone());
+                    }
+                });
+                self.run_next_value();
+            }
+        });
+    }
+
+    fn count_fit_seconds(self, value: u64) {
+        browser::each_second(move |seconds| {
+            let mut is_same = false;
+            self.fit.maybe_update(|fit| {
+                let running = fit.as_mut().and_then(|search| search.running.as_mut());
+                if let Some(running) = running.filter(|running| **running == (value, seconds - 1)) {
+                    *running = (value, seconds);
+                    is_same = true;
+                }
+                is_same
+            });
+            is_same
+        });
+    }
+}
+
+impl FitVariant {
+    /// Takes the end of a run with this value.
+    fn take(&mut self, value: u64, end: Result<(ProgramEnd, Bytes, Bytes), String>) {
+        match end {
+            Ok((ProgramEnd::Finished, allocated, reserved)) => {
+                self.probes.push(Probe::of(value, true, allocated, reserved));
+            }
+            Ok((ProgramEnd::OutOfMemory(_), allocated, reserved)) => {
+                self.probes.push(Probe::of(value, false, allocated, reserved));
+            }
+            Ok((ProgramEnd::Exception(line), ..)) => {
+                self.found = Some(Err(format!("with {value} line {line} has an exception")));
+            }
+            Ok((ProgramEnd::Status(status), ..)) => {
+                self.found = Some(Err(format!("with {value} the program ends with status {status}")));
+            }
+            Err(why) => self.found = Some(Err(why)),
+        }
+    }
+}

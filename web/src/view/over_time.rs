@@ -1,0 +1,132 @@
+//! The effect of gestures on figures over time, which all show the same part of the run.
+
+use blockyard_figure::{
+    Point, Size, TimelineView, moment_sides, plot_sides, timeline_step_at, timeline_strip_step_at,
+};
+use leptos::prelude::*;
+
+use crate::frames::{self, Slot};
+use crate::session::Session;
+use crate::view::gesture::Gesture;
+
+/// A press this near to the cursor takes hold of it.
+const NEAR_PX: f32 = 5.0;
+
+/// The horizontal axis of a figure over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeAxis {
+    /// Steps or the clock, beside an axis of bytes.
+    StepsOrClock,
+    /// Steps, beside an axis of bytes.
+    Steps,
+    /// Steps over the whole width.
+    Strip,
+    /// The whole run over the whole width, with a frame around the part that other figures show.
+    WholeRun,
+}
+
+/// A figure over time; a handle that is copied freely.
+#[derive(Clone, Copy)]
+pub(crate) struct OverTime {
+    pub(crate) session: Session,
+    pub(crate) size: RwSignal<Size>,
+    pub(crate) axis: TimeAxis,
+}
+
+impl OverTime {
+    /// Where the axis begins, and how long it is.
+    fn sides(self) -> (f32, f32) {
+        let size = self.size.get_untracked();
+        match self.axis {
+            TimeAxis::StepsOrClock | TimeAxis::Steps => plot_sides(size),
+            TimeAxis::Strip | TimeAxis::WholeRun => (0.0, size.width_px.max(1.0)),
+        }
+    }
+
+    /// A place of the axis, from 0 (left) to 1.
+    fn fraction(self, x_px: f32) -> f64 {
+        let (left, width) = self.sides();
+        f64::from((x_px - left) / width)
+    }
+
+    /// The part of the run that the axis shows.
+    fn view(self) -> TimelineView {
+        match self.axis {
+            TimeAxis::WholeRun => {
+                TimelineView::fit(self.session.run.with_untracked(|run| run.recording.step_count()))
+            }
+            _ => untrack(|| self.session.figures().timeline_view_or_fit()),
+        }
+    }
+
+    /// The moment at a place of the figure.
+    pub(crate) fn moment(self, x_px: f32) -> usize {
+        let view = self.view();
+        match self.axis {
+            TimeAxis::StepsOrClock | TimeAxis::Steps => {
+                let clock = untrack(|| self.session.figures().clock.get());
+                let clock = clock.as_deref().filter(|_| self.axis == TimeAxis::StepsOrClock);
+                timeline_step_at(&view, clock, self.size.get_untracked(), x_px)
+            }
+            TimeAxis::Strip | TimeAxis::WholeRun => timeline_strip_step_at(&view, self.fraction(x_px)),
+        }
+    }
+
+    fn is_at_cursor(self, x_px: f32) -> bool {
+        let clock = untrack(|| self.session.figures().clock.get());
+        let clock = clock.as_deref().filter(|_| self.axis == TimeAxis::StepsOrClock);
+        let step = self.session.player.with_untracked(|player| player.steps);
+        let (left, right) = moment_sides(&self.view(), clock, self.sides(), step);
+        let is_line = matches!(self.axis, TimeAxis::StepsOrClock | TimeAxis::Steps);
+        (x_px - right).abs() < NEAR_PX || !is_line && (x_px - left).abs() < NEAR_PX
+    }
+
+    fn seek(self, x_px: f32) {
+        frames::plan(Slot::Seek, move || self.session.seek_moment(self.moment(x_px)));
+    }
+
+    /// Does what the gesture means on every figure over time. Returns whether the figures changed.
+    pub(crate) fn act(self, gesture: Gesture, at: Point) -> bool {
+        let figures = self.session.figures();
+        match gesture {
+            Gesture::Hover | Gesture::Leave | Gesture::Drop => false,
+            Gesture::Grab { is_brush } => !is_brush && self.is_at_cursor(at.x_px),
+            Gesture::Hold => {
+                self.seek(at.x_px);
+                true
+            }
+            Gesture::Cancel => figures.let_go_of_range(),
+            Gesture::Zoom(factor) => {
+                let place = self.fraction(at.x_px);
+                match self.axis {
+                    TimeAxis::StepsOrClock => figures.zoom_memory(place, factor),
+                    TimeAxis::Steps | TimeAxis::Strip => figures.zoom_timeline(place, factor),
+                    TimeAxis::WholeRun => figures.zoom_at_place_of_run(place, factor),
+                }
+            }
+            Gesture::Pan(by) => {
+                let part = f64::from(by.x_px / self.sides().1);
+                match self.axis {
+                    TimeAxis::StepsOrClock => figures.pan_memory(-part),
+                    TimeAxis::Steps | TimeAxis::Strip => figures.pan_timeline(-part),
+                    // The frame follows the pointer.
+                    TimeAxis::WholeRun => figures.pan_by_part_of_run(part),
+                }
+            }
+            Gesture::Brush(from) | Gesture::Brushed(from) => {
+                let is_done = matches!(gesture, Gesture::Brushed(_));
+                figures.brush(self.moment(from.x_px), self.moment(at.x_px), is_done);
+                true
+            }
+            Gesture::Choose => {
+                figures.choose_event();
+                self.seek(at.x_px);
+                true
+            }
+            Gesture::Whole => {
+                figures.show_whole();
+                true
+            }
+        }
+    }
+}
