@@ -18,7 +18,7 @@ pub(crate) use sheet::{Cell, Sheet};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blockyard_lab::{Conditions, LabAnswer, Question, QuestionKind, Row, RunSource, SearchResult};
+use blockyard_lab::{Conditions, LabAnswer, Question, QuestionKind, Row, RunSource};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_record::StepOutcome;
 use blockyard_replay::Progress;
@@ -167,7 +167,8 @@ impl Feature<LabSignals> {
             // The snapshot that PyTorch would have taken at the end has the program's requests, with their
             // lines.
             Source::Program(result) => {
-                let snapshot = SnapshotFile::from_recordings(&[(0, &run.recording)]).ok()?;
+                let mut snapshot = SnapshotFile::from_recordings(&[(0, &run.recording)]).ok()?;
+                snapshot.keepers.clone_from(&result.details.keepers);
                 let mut bytes = Vec::new();
                 snapshot.write_pickle(&mut bytes).ok()?;
                 let simulation = Box::new(result.simulation());
@@ -379,7 +380,10 @@ impl Feature<LabSignals> {
                     answers.autopsy = Some(PtrEq::new(found.autopsy.clone()));
                     answers.verdict = Some(PtrEq::new(*found));
                 }
-                LabAnswer::Candidates(_) | LabAnswer::ReplayUnder(_) | LabAnswer::Diff(_) => {}
+                LabAnswer::Candidates(_)
+                | LabAnswer::ReplayUnder(_)
+                | LabAnswer::Search(_)
+                | LabAnswer::Diff(_) => {}
             }),
         }
     }
@@ -416,9 +420,8 @@ impl Feature<LabSignals> {
     }
 
     fn take_row(self, of: &PtrEq<Run>, index: usize, row: Row) {
-        let mut is_done = false;
+        let mut all = None;
         self.write_answers(of, |answers| {
-            let notes = answers.run(self.asked_device()).map(|run| run.notes.clone());
             let Some(search) = &mut answers.search else { return };
             if let Some(slot) = search.rows.get_mut(index) {
                 *slot = Some(row);
@@ -427,9 +430,7 @@ impl Feature<LabSignals> {
             if search.rows.iter().all(Option::is_some)
                 && let Some(baseline) = rows.next()
             {
-                search.found =
-                    Some(PtrEq::new(SearchResult::of(baseline, rows.collect(), notes.unwrap_or_default())));
-                is_done = true;
+                all = Some((baseline, rows.collect()));
             }
             let (done, _) = search.progress();
             self.work.update(|work| {
@@ -438,10 +439,35 @@ impl Feature<LabSignals> {
                 }
             });
         });
-        if is_done {
-            self.work.set(None);
-            self.renew_verdict();
+        if let Some((baseline, rows)) = all {
+            self.recommend(of, baseline, rows);
         }
+    }
+
+    /// Asks which of the rows of a search is best, which needs the run.
+    fn recommend(self, of: &PtrEq<Run>, baseline: Row, rows: Vec<Row>) {
+        let (Ok(conditions), Some(run_data)) = (self.own_conditions(), self.run_data()) else { return };
+        let question = Question::Recommend { conditions, baseline: Box::new(baseline), rows };
+        let of = of.clone();
+        pool::ask(&run_data, self.asked_device(), question, None, move |reply| match reply {
+            Ok(LabReply::Answered(answer)) => {
+                if let LabAnswer::Search(found) = *answer {
+                    self.write_answers(&of, |answers| {
+                        if let Some(search) = &mut answers.search {
+                            search.found = Some(PtrEq::new(*found));
+                        }
+                    });
+                    self.work.set(None);
+                    self.renew_verdict();
+                }
+            }
+            Ok(LabReply::Taken(runs)) => self.write_answers(&of, |answers| answers.runs = runs),
+            Ok(_) => {}
+            Err(why) => {
+                self.work.set(None);
+                self.fail(&of, QuestionKind::Search, &why);
+            }
+        });
     }
 }
 

@@ -88,6 +88,9 @@ pub struct ProgramRun {
     pub notes: Vec<ProgramNote>,
     /// The unverified estimates, in order.
     pub estimates: Vec<EstimatedOperator>,
+    /// The objects of the program that kept blocks, as JSON that the crate `lab` reads; empty where blocks
+    /// did not become more and more.
+    pub keepers: String,
     /// The recording of the first GPU; empty if the program used no GPU.
     pub recording: Option<Recording>,
     /// The bytes that the driver and CUDA's libraries took of the GPU.

@@ -15,8 +15,8 @@ use crate::forecast::{Forecaster, forecast_end};
 use crate::limited_run::FixedConditions;
 use crate::outcome::{outcome, outcome_before};
 use crate::{
-    AutopsyFailure, Change, Conditions, HoldingLine, LabError, Leaks, Limit, LimitKind, LimitSource,
-    LimitedRun, Run, leaks,
+    AutopsyFailure, Change, Conditions, GapOutcome, HoldingLine, LabError, Leaks, Limit, LimitKind,
+    LimitSource, LimitedRun, Run, leaks,
 };
 
 pub use changed::try_change;
@@ -84,7 +84,11 @@ pub(crate) fn failure_and_growth(
     let config = conditions.config(run)?;
     let failure = Failure::replayed(run, &fixed, &config, request, &mut on_done)?;
     let limit = limited.limit().unwrap_or(met);
-    let examined = Examination { limited: &limited, run, conditions, limit: met, failure: &failure };
+    let outcome = GapOutcome::from(&outcome_before(run, &fixed, 0, request.saturating_add(1), &mut on_done)?);
+    let bounds = limited.conditions_at_bounds(&conditions.conf);
+    let place = bounds.iter().position(|bound| *bound == fixed).unwrap_or_default();
+    let examined =
+        Examination { limited: &limited, run, conditions, limit: met, failure: &failure, place, outcome };
     let (cause, others) = cause::cause(&examined, &mut on_done)?;
     let (mut changes, in_vain) = changes::changes(&examined, on_progress)?;
     let growth = forecast_changes(run, conditions, failure.index, &mut changes, on_progress)?;
@@ -106,6 +110,7 @@ pub(crate) fn failure_and_growth(
         failure: AutopsyFailure {
             sentence,
             request: failure.request.clone(),
+            outcome,
             memory: failure.memory,
             pinned_by: pins::pinned(&examined),
             changes,
@@ -130,13 +135,7 @@ fn forecast_changes(
     on_progress: OnProgress,
 ) -> Result<GrowthToFailure, LabError> {
     let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
-    // The run under these conditions, as far as it gets, even if the program goes on after the failure.
-    let under = run.under(conditions);
-    let cut = if under.continues_after_oom() {
-        under.until(failed.saturating_add(1))
-    } else {
-        under.until_oom(&mut on_done)?
-    };
+    let cut = run.until_failure(conditions, failed.saturating_add(1), &mut on_done)?;
     let leaks = leaks(&cut, &mut |progress| on_done(usize::try_from(progress.done).unwrap_or_default()))?;
     let forecaster = Forecaster::to_failure(&cut, conditions, &leaks, &mut on_done)?;
     if let Some(forecaster) = &forecaster {
@@ -160,6 +159,10 @@ struct Examination<'a> {
     /// The limit that the failure met.
     limit: Limit,
     failure: &'a Failure,
+    /// The place of the limit that the failure met among the bounds of the limit.
+    place: usize,
+    /// The run without a change, up to the failure.
+    outcome: GapOutcome,
 }
 
 /// Whether a request passes at the lower bound of the limit, and at the upper one.
@@ -176,14 +179,16 @@ impl Passes {
 }
 
 impl Examination<'_> {
-    /// Whether the failing request passes in a run under other settings.
-    fn passes_under(&self, conf: &str, on_done: OnDone) -> Result<Passes, LabError> {
-        Self::passes_at_bounds(
-            self.run,
-            &self.limited.conditions_at_bounds(conf),
-            self.failure.index,
-            on_done,
-        )
+    /// Whether the failing request passes in a run under other settings, and the run up to it at the limit that
+    /// the failure met, where it passes there.
+    fn passes_under(&self, conf: &str, on_done: OnDone) -> Result<(Passes, Option<GapOutcome>), LabError> {
+        let mut all = Vec::with_capacity(2);
+        for fixed in self.limited.conditions_at_bounds(conf) {
+            all.push(passing(self.run, &fixed, self.failure.index, on_done)?);
+        }
+        let at_low = all.first().is_some_and(Option::is_some);
+        let passes = Passes { at_low, at_high: all.last().map_or(at_low, Option::is_some) };
+        Ok((passes, all.get(self.place).copied().flatten()))
     }
 
     fn passes_at_bounds(
@@ -203,10 +208,20 @@ impl Examination<'_> {
 
 /// Whether a request of a run passes, and every request before it.
 fn passes(run: &Run, fixed: &FixedConditions, request: usize, on_done: OnDone) -> Result<bool, LabError> {
+    Ok(passing(run, fixed, request, on_done)?.is_some())
+}
+
+/// The run up to a request, if this request and every one before it pass.
+fn passing(
+    run: &Run,
+    fixed: &FixedConditions,
+    request: usize,
+    on_done: OnDone,
+) -> Result<Option<GapOutcome>, LabError> {
     match outcome_before(run, fixed, 0, request.saturating_add(1), on_done) {
-        Ok(outcome) => Ok(outcome.first_oom.is_none()),
+        Ok(outcome) => Ok(outcome.first_oom.is_none().then(|| GapOutcome::from(&outcome))),
         // A setting that PyTorch refuses does not help.
-        Err(LabError::Config(_)) => Ok(false),
+        Err(LabError::Config(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -174,6 +174,36 @@ impl<'a> Forecaster<'a> {
         }
     }
 
+    /// Whether more is reserved in later iterations than in the recorded ones, which a run can go on with for as
+    /// long as its cache can be released.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Cancelled`].
+    pub(crate) fn grows(&self, conditions: &Conditions, on_done: OnDone) -> Result<bool, LabError> {
+        const GROUPS: usize = 64;
+        let groups = GROUPS.min((MAX_REQUESTS / self.periodic.group).max(4));
+        let Some(run) = self.periodic.requests(groups).map(|requests| self.run.continued(requests)) else {
+            return Ok(false);
+        };
+        for fixed in self.run.fixed_conditions(conditions) {
+            let Ok(config) = fixed.config() else { return Ok(false) };
+            let mut replayer = fixed.replayer(&run, &config, NullSink)?;
+            let mut peaks = Vec::new();
+            for end in self.periodic.ends(groups) {
+                if on_done(0).is_break() {
+                    return Err(LabError::Cancelled);
+                }
+                replayer.run_to(end)?;
+                peaks.push(replayer.stats().reserved_bytes.all.peak);
+            }
+            if peaks.iter().max() > peaks.first() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn end(&self, fixed: &FixedConditions, on_done: OnDone) -> Result<Option<End>, LabError> {
         let mut open = None;
         for (exponent, longer) in (1..).zip(&self.longer) {

@@ -99,6 +99,7 @@ fn from_device(
     let is_capacity_known = full.is_some();
     let recorded_reserved = most_reserved(device);
     let mut run = Run::from_recorded(&recorded, on_progress)?;
+    run.set_device(device.index);
     run.recorded.reserved = Some(recorded_reserved);
     run.recorded.held_at_end = held_at_end(device);
     let entries: Vec<_> = device

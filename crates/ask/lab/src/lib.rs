@@ -61,12 +61,14 @@ mod forecast;
 mod from_snapshot;
 mod gap;
 mod implied_limit;
+mod keepers;
 mod leaks;
 mod lifetimes;
 mod limited_run;
 mod live;
 mod outcome;
 mod question;
+mod recommendation;
 mod run;
 mod setting_search;
 mod sites;
@@ -79,7 +81,7 @@ mod what_if;
 pub use blockyard_answers::{
     Alignment, AllocatorRow, AutopsyFailure, Change, ChangeKind, CodeFix, CodeFixKind, Diff,
     FailedAllocation, Finding, FindingTopic, FirstDifference, FirstOom, Forecast, Gap, GapAtMoment,
-    GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, HoldingLine, IterationSource,
+    GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, HoldingLine, IterationSource, Keeper,
     LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName, PeakChange, PeakDiff, PinnedSegment,
     PinningBlock, QuestionKind, VerdictAnswer, VerdictKind, VerdictMoment,
 };
@@ -94,15 +96,14 @@ pub use diff::{diff, diff_iterations};
 pub use difference::first_difference;
 pub use error::LabError;
 pub use gap::gap;
+pub use keepers::{FoundKeepers, IterationEnds, keeper_growth_text, keeper_text, keepers, shown_keepers};
 pub use leaks::{Leaks, leaks};
 pub use limited_run::LimitedRun;
 pub use live::{BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
 pub use outcome::{Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use run::Run;
-pub use setting_search::{
-    SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, recommended_row, search,
-};
+pub use setting_search::{SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, search};
 pub use source::{RunSource, Simulation, unpacked_text};
 pub use verdict::{Verdict, growth_text, is_much_growth, verdict};
 pub use what_if::{WhatIf, what_if};

@@ -1,14 +1,14 @@
 //! The outcome of a replay under some conditions: peaks, failures, counts, a timeline.
 
 use blockyard_device::RecordedDevice;
-use blockyard_record::{Bytes, NullSink, OnDone, Stats};
+use blockyard_record::{Bytes, NullSink, OnDone, Stats, grouped};
 use blockyard_replay::{Progress, Replayer, StepResult};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use crate::limited_run::FixedConditions;
 use crate::request_number;
-use crate::{Conditions, FirstOom, LabError, Limit, LimitedRun, Run};
+use crate::{Conditions, FirstOom, GapOutcome, LabError, Limit, LimitedRun, Run};
 
 /// The result of a replay under some conditions.
 ///
@@ -98,6 +98,12 @@ impl Row {
         self.at_high.as_ref().or(self.outcome_at_lowest())
     }
 
+    /// Whether the capacity of the replay is known and not assumed, or it has a limit other than the capacity.
+    pub(crate) fn is_device_known(&self, run: &Run) -> bool {
+        let is_assumed = run.is_capacity_assumed && self.conditions.capacity_of(run) == run.capacity;
+        !is_assumed || self.limit.is_some_and(|limit| !limit.is_capacity())
+    }
+
     /// Whether the whole run fits at both bounds of the limit.
     #[must_use]
     pub fn fits(&self) -> bool {
@@ -165,6 +171,29 @@ pub fn replay_under(
     on_done: OnDone,
 ) -> Result<Row, LabError> {
     LimitedRun::of(run, conditions, on_done)?.row(&conditions.conf, samples, on_done)
+}
+
+/// `12 calls of the device in place of 11 and 1 retry in place of 0`, of one replay or of several, of which the
+/// least and the most are named; retries only where there are any.
+pub(crate) fn calls_text(replays: &[GapOutcome], own: &GapOutcome) -> String {
+    let range = |count: fn(&GapOutcome) -> u64| {
+        let counts = replays.iter().map(count);
+        (counts.clone().min().unwrap_or_default(), counts.max().unwrap_or_default())
+    };
+    let text = |(least, most): (u64, u64)| {
+        if least == most { grouped(most) } else { format!("{} to {}", grouped(least), grouped(most)) }
+    };
+    let calls = range(|outcome| outcome.device_calls);
+    let noun = if calls.1 == 1 { "call" } else { "calls" };
+    let own_calls = grouped(own.device_calls);
+    let calls = format!("{} {noun} of the device in place of {own_calls}", text(calls));
+    match (range(|outcome| outcome.alloc_retries), own.alloc_retries) {
+        ((_, 0), 0) => calls,
+        (retries, own) => {
+            let noun = if retries.1 == 1 { "retry" } else { "retries" };
+            format!("{calls} and {} {noun} in place of {}", text(retries), grouped(own))
+        }
+    }
 }
 
 pub(crate) fn outcome(
@@ -322,4 +351,26 @@ fn count(value: i64) -> u64 {
 
 pub(crate) fn bytes(value: i64) -> Bytes {
     Bytes::new(count(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::calls_text;
+    use crate::GapOutcome;
+
+    #[test]
+    fn calls_and_retries_stand_beside_the_runs_own() {
+        let of =
+            |device_calls, alloc_retries| GapOutcome { device_calls, alloc_retries, ..GapOutcome::default() };
+        let own = of(1_100, 0);
+        assert_eq!(calls_text(&[of(1, 0)], &own), "1 call of the device in place of 1,100");
+        assert_eq!(
+            calls_text(&[of(14, 1), of(9, 0), of(12, 3)], &own),
+            "9 to 14 calls of the device in place of 1,100 and 0 to 3 retries in place of 0"
+        );
+        assert_eq!(
+            calls_text(&[of(2, 1)], &of(2, 4)),
+            "2 calls of the device in place of 2 and 1 retry in place of 4"
+        );
+    }
 }

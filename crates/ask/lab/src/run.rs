@@ -15,6 +15,7 @@ use blockyard_rules::{AllocatorConfig, Release, size};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::implied_limit::{implied_limit, recorded_limit};
+use crate::keepers::FoundKeepers;
 use crate::outcome::outcome;
 use crate::state::DeviceState;
 use crate::{Conditions, LabError, Limit};
@@ -81,7 +82,7 @@ impl RunRequests {
 }
 
 /// What a run did when it was recorded.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RecordedFacts {
     /// The most bytes that the run had reserved; `None` if its snapshot does not show them.
     pub(crate) reserved: Option<Bytes>,
@@ -89,6 +90,11 @@ pub(crate) struct RecordedFacts {
     pub(crate) held_at_end: Bytes,
     /// The index of the request that failed first.
     oom: Option<usize>,
+    /// The requests that the run was refused, ascending.
+    refused: Vec<usize>,
+    /// The objects of the program that kept blocks, and the index of the run's device; `None` where the file
+    /// has none.
+    keepers: Option<(Arc<FoundKeepers>, usize)>,
     continues_after_oom: bool,
     /// Whether the recording has no request after the failed one.
     ends_at_failure: bool,
@@ -152,6 +158,10 @@ impl Run {
         let oom = failed.first().copied();
         run.recorded = RecordedFacts {
             oom,
+            refused: failed,
+            keepers: Some(&recorded.keepers)
+                .filter(|keepers| !keepers.is_empty())
+                .map(|keepers| (Arc::new(FoundKeepers::read(keepers)), 0)),
             continues_after_oom: continues,
             ends_at_failure: oom.is_some() && !continues,
             ..RecordedFacts::default()
@@ -246,6 +256,25 @@ impl Run {
     #[must_use]
     pub fn workload(&self) -> &Workload {
         &self.requests.workload
+    }
+
+    /// How many of the recorded requests before this one were allocations that did not fail.
+    pub(crate) fn served_before(&self, request: usize) -> usize {
+        let requests = self.requests().iter().enumerate().take(request).skip(self.requests.from_before);
+        let asked = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. })).count();
+        asked.saturating_sub(self.recorded.refused.partition_point(|refused| *refused < request))
+    }
+
+    /// The objects of the program that kept blocks, and the index of the run's device.
+    pub(crate) fn found_keepers(&self) -> Option<(&FoundKeepers, usize)> {
+        self.recorded.keepers.as_ref().map(|(keepers, device)| (&**keepers, *device))
+    }
+
+    /// Says which device of the program the run is of.
+    pub(crate) fn set_device(&mut self, index: u32) {
+        if let Some((_, device)) = &mut self.recorded.keepers {
+            *device = index as usize;
+        }
     }
 
     /// The settings, device and limit of the run itself.
@@ -430,6 +459,19 @@ impl Run {
             done = outcome(self, &fixed, 0, on_done)?.requests.max(done);
         }
         Ok(self.until(usize::try_from(done).unwrap_or(usize::MAX)))
+    }
+
+    /// The run under conditions up to its first failure, which is its request number `failed`, even if the program
+    /// goes on after it.
+    pub(crate) fn until_failure(
+        &self,
+        conditions: &Conditions,
+        failed: usize,
+        on_done: OnDone,
+    ) -> Result<Self, LabError> {
+        let under = self.under(conditions);
+        let cut = if under.continues_after_oom() { under.until(failed) } else { under.until_oom(on_done)? };
+        Ok(cut.into_owned())
     }
 
     /// The run of the first `done` requests, of which the last runs out of memory.

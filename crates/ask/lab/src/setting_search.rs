@@ -2,11 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::{Bytes, OnDone, counted, grouped};
 use blockyard_rules::{AllocatorConfig, has_setting, setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
+use crate::forecast::forecast_end;
+use crate::recommendation::Recommendation;
 use crate::{Conditions, LabError, LimitedRun, Outcome, Row, Run};
 
 /// The result of a search for the best setting.
@@ -19,8 +21,8 @@ pub struct SearchResult {
     /// The rows that no other beats in both peak reserved and device calls, by ascending peak reserved, as
     /// indices.
     pub front: Vec<usize>,
-    /// The index of the recommended row, if one is better than the baseline: [`recommended_row`], which the
-    /// verdict uses too.
+    /// The index of the recommended row, if one is better than the baseline: as the
+    /// verdict has it.
     pub best: Option<usize>,
     /// The line of a shell or a program that sets the best row's setting.
     pub line: Option<String>,
@@ -161,52 +163,76 @@ pub fn search(
         std::iter::once(conditions.conf.as_str()).chain(settings.iter().map(String::as_str)).collect();
     let mut rows = replay_all(&limited, &settings, on_step)?.into_iter();
     let Some(baseline) = rows.next() else { return Err(LabError::Cancelled) };
-    Ok(SearchResult::of(baseline, rows.collect(), limited.run().notes().to_vec()))
+    let mut alive = |_: usize| on_step(SearchStep { row: None, done: total, total });
+    SearchResult::of(run, conditions, baseline, rows.collect(), &mut alive)
 }
 
 impl SearchResult {
-    /// Says which of the rows is best. `notes` are what is not known about their run.
-    #[must_use]
-    pub fn of(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Self {
+    /// Says which of the rows of a run is best, where its iterations are replayed forward under those that come
+    /// first.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Cancelled`].
+    pub fn of(
+        run: &Run,
+        conditions: &Conditions,
+        baseline: Row,
+        rows: Vec<Row>,
+        on_done: OnDone,
+    ) -> Result<Self, LabError> {
         let front = pareto_front(&rows);
-        let best = recommended_row(&baseline, &rows);
+        let found = Recommendation::of_search(run, conditions, &baseline, &rows, on_done)?;
+        let best = found.best;
+        let against = found.passed_over_text(run, &baseline, &rows);
         let chosen = best.and_then(|best| rows.get(best));
         let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
         let sentence = match chosen {
             Some(row) => {
-                gain_sentence(row, &baseline)
-                    + &least_clause_text(row, front.first().and_then(|first| rows.get(*first)))
+                let then = found.forecast.as_ref().and_then(forecast_end);
+                let least = least_clause_text(row, front.first().and_then(|first| rows.get(*first)));
+                let against = against.map_or_else(String::new, |against| format!("; {against}"));
+                gain_sentence(row, &baseline, then) + &least + &against
             }
             None if front.is_empty() => nothing_fits_sentence(&baseline, &rows),
+            None if let Some(against) = against => {
+                let tried = counted(found.passed_over.len(), "setting");
+                format!(
+                    "no setting is recommended: {against}; {tried} were replayed forward, and under none the run goes on"
+                )
+            }
             None => "no setting that was tried reserves less than the run's own".to_owned(),
         };
-        Self { baseline, rows, front, best, line, sentence, notes }
+        let notes = run.notes().to_vec();
+        Ok(Self { baseline, rows, front, best, line, sentence, notes })
     }
 }
 
-/// The index of the recommended setting among those that were tried; `None` if none is better than the run's
-/// own.
+/// The indices of the settings that are better than the run's own, the one to recommend first.
 ///
-/// The verdict and a search both use this function, and so cannot recommend different settings. A
-/// [plain](plain_candidates) setting is recommended if one helps, and otherwise another one. For a run that
-/// goes out of memory, this is the first plain setting with which the run fits; for a run that fits, the
-/// plain setting that reserves least.
-#[must_use]
-pub fn recommended_row(baseline: &Row, rows: &[Row]) -> Option<usize> {
+/// The verdict and a search both use this order, and so cannot recommend different settings.
+/// [Plain](plain_candidates) settings come first, then others. For a run that goes out of memory, the plain
+/// settings with which the run fits are in the order in which they were tried; for a run that fits, the one that
+/// reserves least comes first.
+pub(crate) fn ranked(baseline: &Row, rows: &[Row]) -> Vec<usize> {
     let own = baseline.outcome_at_lowest().filter(|_| baseline.fits());
     let is_better = |row: &Row| {
         let less = |outcome: &Outcome| own.is_none_or(|own| outcome.peak_reserved < own.peak_reserved);
         row.fits() && !is_drivers_pool(&row.conditions.conf) && row.outcome_at_lowest().is_some_and(less)
     };
-    let better = || rows.iter().enumerate().filter(|(_, row)| is_better(row));
-    let plain = || better().filter(|(_, row)| is_plain(&baseline.conditions.conf, &row.conditions.conf));
+    let better = rows.iter().enumerate().filter(|(_, row)| is_better(row));
+    let (mut plain, mut others): (Vec<_>, Vec<_>) =
+        better.partition(|(_, row)| is_plain(&baseline.conditions.conf, &row.conditions.conf));
     let rank = |(index, row): &(usize, &Row)| {
         let outcome = row.outcome_at_lowest();
         let peak = outcome.map(|outcome| (outcome.peak_reserved, outcome.device_calls()));
         (peak, row.conditions.conf.len(), *index)
     };
-    let first_plain = if own.is_some() { plain().min_by_key(rank) } else { plain().next() };
-    first_plain.or_else(|| better().min_by_key(rank)).map(|(index, _)| index)
+    if own.is_some() {
+        plain.sort_by_key(rank);
+    }
+    others.sort_by_key(rank);
+    plain.into_iter().chain(others).map(|(index, _)| index).collect()
 }
 
 /// A sentence that another setting reserves less than the recommended one; empty if none does.
@@ -242,7 +268,7 @@ fn nothing_fits_sentence(baseline: &Row, rows: &[Row]) -> String {
 }
 
 /// The setting of a row, as the subject of a sentence: the verb after it is in the singular.
-fn setting_text(row: &Row) -> &str {
+pub(crate) fn setting_text(row: &Row) -> &str {
     if row.conditions.conf.is_empty() { "the default setting" } else { &row.conditions.conf }
 }
 
@@ -271,7 +297,8 @@ pub fn is_drivers_pool(conf: &str) -> bool {
     has_setting(conf, "backend", "cudaMallocAsync")
 }
 
-fn gain_sentence(row: &Row, baseline: &Row) -> String {
+fn gain_sentence(row: &Row, baseline: &Row, then: Option<String>) -> String {
+    let then = then.map_or_else(String::new, |then| format!(", {then}"));
     let name = setting_text(row);
     let Some(outcome) = row.outcome_at_lowest() else { return String::new() };
     let when = "this holds for these requests in this order, and another batch size, other shapes or another release of \
@@ -280,14 +307,14 @@ fn gain_sentence(row: &Row, baseline: &Row) -> String {
         Some(own) if baseline.fits() => {
             let saved = own.peak_reserved.saturating_sub(outcome.peak_reserved);
             format!(
-                "{name} reserves {saved} less at its peak ({} instead of {}) and {}; {when}",
+                "{name} reserves {saved} less at its peak ({} instead of {}) and {}{then}; {when}",
                 outcome.peak_reserved,
                 own.peak_reserved,
                 device_calls_text(outcome, own),
             )
         }
         _ => format!(
-            "under {name} {}{}, with {} reserved at its peak and {} device calls; {when}",
+            "under {name} {}{}, with {} reserved at its peak and {} device calls{then}; {when}",
             if row.ends_at_failure { "all that was recorded passes" } else { "the run fits" },
             if row.at_high.is_some() { " at both bounds of its limit" } else { "" },
             outcome.peak_reserved,

@@ -16,7 +16,7 @@ pub use self::growth::{growth_text, is_much_growth};
 use self::fit::verdict_of_fit;
 use self::growth::{
     BOUND_WHAT_GROWS, FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, LineGrowth, by_line, grow_much,
-    growth_findings, kept_by_layers, leak_headline, repeated_growth,
+    growth_findings, keeper_findings, kept_by_layers, leak_headline, repeated_growth,
 };
 use self::memory::{gpu_for_the_request, under_the_latest_release};
 use self::moments::Moments;
@@ -27,7 +27,7 @@ use crate::gap::add_gap;
 use crate::lifetimes::lifetimes;
 use crate::{
     Autopsy, Change, ChangeKind, CodeFixKind, Conditions, Finding, FindingTopic, IterationSource, LabError,
-    Leaks, LimitedRun, MomentName, Run, VerdictAnswer, VerdictKind,
+    Leaks, LimitedRun, MomentName, Run, VerdictAnswer, VerdictKind, keepers,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -106,6 +106,7 @@ fn verdict_of_failure(
         what_was_asked(&found),
         Some(found.failure.request.request),
     ));
+    findings.extend(keeper_findings(&keepers(run, &grows), found.failure.memory.allocated));
     findings.extend(growth_findings(&moments, &lines, &grows, &found.held));
     findings.extend(same_request(run, &found));
     findings.extend(pair_finding(run, conditions)?);

@@ -5,7 +5,7 @@ use blockyard_record::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Forecast, Limit};
+use crate::{Forecast, GapOutcome, Limit};
 
 /// Why a run went out of memory, and which changes let the request pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,8 @@ pub struct AutopsyFailure {
     pub sentence: String,
     /// The request that failed.
     pub request: FailedAllocation,
+    /// The most bytes reserved up to the request, and the calls of the device up to it.
+    pub outcome: GapOutcome,
     /// What the memory was used for then.
     pub memory: MemoryAtFailure,
     /// The segments whose free bytes could not serve the request, with the blocks that keep them.
@@ -139,6 +141,9 @@ pub struct Change {
     pub passes_at_lower_bound: bool,
     /// The change and its result, in a sentence.
     pub sentence: String,
+    /// The most bytes reserved up to the request, and the calls of the device up to it; null for other changes
+    /// than settings, and where the request fails.
+    pub outcome: Option<GapOutcome>,
     /// What becomes of the run with the change if its iterations go on; null where the iterations before the
     /// failure do not explain it, and for changes of the requests.
     pub forecast: Option<Forecast>,

@@ -50,7 +50,7 @@ pub struct DryRunResult {
     pub holders: Vec<DryRunHolder>,
     /// The objects of the program that keep more tensors from iteration to iteration, by descending growth;
     /// empty where nothing grows, and with further GPUs or `--address-orders`.
-    pub keepers: Vec<DryRunKeeper>,
+    pub keepers: Vec<Keeper>,
     /// Whether the program fits on each GPU of `--gpu`, in the order of the option.
     pub gpus: Vec<DryRunGpu>,
     /// The assumptions; empty where nothing was assumed.
@@ -167,7 +167,7 @@ pub struct DryRunHolder {
 /// An object of the program that keeps more tensors from iteration to iteration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DryRunKeeper {
+pub struct Keeper {
     /// The expression that reaches the object, which begins with a variable: `trainer.history`.
     pub name: String,
     /// The function whose local variable begins the expression; null for a variable of a module.
@@ -191,13 +191,13 @@ pub struct DryRunKeeper {
     pub made_at: Vec<ProgramLine>,
     /// The lines that can have put tensors into the object, by the program's text; empty where none is found,
     /// or more than three.
-    pub put_at: Vec<DryRunPutLine>,
+    pub put_at: Vec<PutLine>,
 }
 
 /// A line that puts tensors into an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct DryRunPutLine {
+pub struct PutLine {
     /// The file of the line.
     pub file: String,
     /// The line, counted from 1.

@@ -68,8 +68,8 @@ pub use code_fix::{CodeFix, CodeFixKind};
 pub use diff::{Alignment, Diff, DiffAnswer, LineChange, PeakChange, PeakDiff};
 pub use dry_run::{
     BytesRange, DeviceRange, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunEstimateNote, DryRunGpu,
-    DryRunHolder, DryRunKeeper, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks, DryRunPutLine,
-    DryRunRank, DryRunRanks, DryRunResult, DryRunStep, ProgramLine,
+    DryRunHolder, DryRunLine, DryRunNonPytorch, DryRunOrders, DryRunPeaks, DryRunRank, DryRunRanks,
+    DryRunResult, DryRunStep, Keeper, ProgramLine, PutLine,
 };
 pub use fit::{FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting};
 pub use fit_layouts::{FitLayout, FitLayoutsAnswer, FitLayoutsOnGpu, FitRank};

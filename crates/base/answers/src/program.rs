@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::Keeper;
 use serde::{Deserialize, Serialize};
 
 /// The report of `blockyard python --json`. The document has no version: no field has changed its meaning.
@@ -18,6 +19,8 @@ pub struct ProgramAnswer {
     pub notes: Vec<ProgramNote>,
     /// Operators whose allocations are unverified estimates.
     pub estimated: Vec<EstimatedOperator>,
+    /// The objects of the program that keep more tensors from iteration to iteration, by descending growth.
+    pub keepers: Vec<Keeper>,
     /// The devices, by ascending index.
     pub devices: Vec<ProgramDevice>,
 }

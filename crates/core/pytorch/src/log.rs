@@ -121,6 +121,12 @@ pub fn segments(snapshot: &Snapshot) -> String {
     json!({"segments": segments}).to_string()
 }
 
+/// The line of the objects that kept blocks, which is JSON already.
+#[must_use]
+pub fn keepers(keepers: &str) -> String {
+    format!("{{\"keepers\":{keepers}}}")
+}
+
 /// The line of the summary.
 #[must_use]
 pub fn memory_summary(text: &str) -> String {

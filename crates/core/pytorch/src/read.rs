@@ -121,6 +121,9 @@ impl RecordedRun {
         if let Some(segments) = line.segments {
             self.segments = Some(segments.into_iter().map(RecordedSegment::from).collect());
         }
+        if let Some(keepers) = line.keepers {
+            self.keepers = keepers.to_string();
+        }
         if line.memory_summary.is_some() {
             self.memory_summary = line.memory_summary;
         }
@@ -181,6 +184,7 @@ struct AnyLine {
     compact_trace: Option<CompactTrace>,
     segments: Option<Vec<SegmentLine>>,
     memory_summary: Option<String>,
+    keepers: Option<serde_json::Value>,
     checkpoints: Option<Vec<(String, usize, StatMap)>>,
 }
 

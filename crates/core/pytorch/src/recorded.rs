@@ -24,6 +24,9 @@ pub struct RecordedRun {
     pub checkpoints: Vec<(String, usize, Vec<StatChange>)>,
     /// Statistics at the end of a program.
     pub final_stats: Option<Vec<StatChange>>,
+    /// The objects of the program that kept blocks, as JSON that the crate `lab` reads; empty where nothing
+    /// grew, or nothing was searched.
+    pub keepers: String,
 }
 
 /// The first line of a recording.

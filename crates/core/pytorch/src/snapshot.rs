@@ -56,6 +56,9 @@ pub struct SnapshotFile {
     pub stacks: Arc<Stacks>,
     /// The contexts of trace entries.
     pub contexts: Vec<EntryContext>,
+    /// The objects of the program that kept blocks, as JSON that the crate `lab` reads; empty in files that
+    /// neither a dry run nor a simulation wrote, and where nothing grew.
+    pub keepers: String,
     /// Sentences about parts of the file that were not read.
     pub notes: Vec<String>,
 }

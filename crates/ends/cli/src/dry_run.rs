@@ -16,6 +16,7 @@ use anyhow::{Context, bail};
 use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_other_orders, run_ranks};
 use blockyard_gpus::GpuProfile;
 
+pub(crate) use self::growth::write_keepers;
 pub(crate) use self::options::{DryRunOptions, ProgramOptions, PythonOption, gpu as gpu_of};
 use crate::exit_status::ExitStatus;
 use crate::options::{OpenOptions, PageOptions};

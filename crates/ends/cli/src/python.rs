@@ -2,20 +2,25 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use blockyard_answers::{ProgramAnswer, ProgramDevice};
+use blockyard_answers::{Keeper, ProgramAnswer, ProgramDevice};
+use blockyard_lab::{FoundKeepers, Run, leaks};
 use blockyard_python::{DeviceRun, Output, ProgramOutcome, ProgramSettings, ProgramSource, run};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
-use blockyard_record::{Bytes, Recording};
+use blockyard_record::{Bytes, Recording, StreamId};
 use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_torch::GpuProfile;
+use blockyard_torch::memory::LogEntry;
+use blockyard_workload::{Request, TensorId, Workload};
 use serde_json::json;
 
+use crate::dry_run::write_keepers;
 use crate::exit_status::ExitStatus;
 use crate::options::{MAX_HOST_MEMORY, MemoryOption, PythonOptions};
 use crate::output;
@@ -34,14 +39,14 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
     };
     if let Some(path) = &options.record {
         let Some(device) = outcome.devices.first() else { bail!("there is no device to record") };
-        let recorded =
-            recording(&program.file, &settings.gpu, device).with_context(|| path.display().to_string())?;
+        let recorded = recording(&program.file, &settings.gpu, device, &outcome.keepers)
+            .with_context(|| path.display().to_string())?;
         std::fs::write(path, recorded).with_context(|| path.display().to_string())?;
     }
     if options.json {
         output::line(&mut output::stdout(), &json_line(&summary(&text, &outcome))?)?;
     } else {
-        report(&outcome)?;
+        report(&outcome, &keepers(&outcome))?;
     }
     Ok(ExitStatus::of_program(outcome.status))
 }
@@ -176,11 +181,12 @@ pub fn play_program(
     if let Some((_, first)) = recordings.first() {
         snapshot.list_settings(first.info().release);
     }
+    snapshot.keepers.clone_from(&finished.keepers);
     Ok(PlayedProgram { summary: summary(&text, &finished), snapshot })
 }
 
 /// The text after the program's own output, on standard error: the traceback, our remarks, estimates.
-fn report(finished: &ProgramOutcome) -> anyhow::Result<()> {
+fn report(finished: &ProgramOutcome, keepers: &[Keeper]) -> anyhow::Result<()> {
     let mut text = finished.traceback.clone().unwrap_or_default();
     for note in finished.notes.iter().chain(&finished.cause) {
         writeln!(text, "note: line {}: {}", note.line, note.text)?;
@@ -188,6 +194,15 @@ fn report(finished: &ProgramOutcome) -> anyhow::Result<()> {
     for estimate in &finished.estimates {
         writeln!(text, "estimated: line {}: {}: {}", estimate.line, estimate.operator, estimate.reason)?;
     }
+    let peak = finished.devices.iter().map(|device| device.stats.allocated_bytes.all.peak).max();
+    let has_ended_well = finished.status == 0 && finished.traceback.is_none();
+    write_keepers(
+        &mut text,
+        keepers,
+        Bytes::new(u64::try_from(peak.unwrap_or_default()).unwrap_or(0)),
+        has_ended_well,
+        "",
+    )?;
     std::io::stderr().lock().write_all(text.as_bytes())?;
     Ok(())
 }
@@ -207,12 +222,40 @@ fn summary(printed: &str, finished: &ProgramOutcome) -> ProgramAnswer {
         traceback: finished.traceback.clone(),
         notes: notes.cloned().collect(),
         estimated: finished.estimates.clone(),
+        keepers: keepers(finished),
         devices: finished.devices.iter().map(device).collect(),
     }
 }
 
+/// The objects of the program that keep more and more.
+fn keepers(finished: &ProgramOutcome) -> Vec<Keeper> {
+    if finished.keepers.is_empty() {
+        return Vec::new();
+    }
+    let found = FoundKeepers::read(&finished.keepers);
+    let ends = (0..).zip(&finished.devices).map(|(index, device)| {
+        let run = Run::from_workload("", workload(device), "", Bytes::new(u64::MAX));
+        let grows = leaks(&run, &mut |_progress| ControlFlow::Continue(()));
+        grows.map(|grows| found.iteration_ends(index, &run, &grows)).unwrap_or_default()
+    });
+    found.growing(&ends.collect::<Vec<_>>())
+}
+
+fn workload(device: &DeviceRun) -> Workload {
+    let requests = device.requests.iter().filter_map(|request| match *request {
+        LogEntry::Allocate(number, bytes) => Some(Request::Allocate {
+            tensor: TensorId::new(number),
+            size: Bytes::new(bytes),
+            stream: StreamId::DEFAULT,
+        }),
+        LogEntry::Free(number) => Some(Request::Free { tensor: TensorId::new(number) }),
+        LogEntry::Unordered(_) => None,
+    });
+    Workload::from_requests(requests.collect())
+}
+
 /// A recording in the format of recorded runs, and a line with the source line of each allocation.
-fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun) -> anyhow::Result<String> {
+fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun, keepers: &str) -> anyhow::Result<String> {
     let Some(recording) = &device.recording else { bail!("the run was not recorded") };
     let meta = Meta {
         name: name.to_owned(),
@@ -232,5 +275,6 @@ fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun) -> anyhow::Result
         log::final_stats(&values),
         json!({"lines": lines}).to_string(),
     ];
-    Ok(parts.join("\n") + "\n")
+    let keepers = Some(keepers).filter(|keepers| !keepers.is_empty()).map(log::keepers);
+    Ok(parts.into_iter().chain(keepers).map(|part| part + "\n").collect())
 }

@@ -8,7 +8,6 @@
 mod elf;
 mod error;
 mod extensions;
-mod growth;
 mod json;
 mod non_pytorch;
 mod note;
@@ -22,12 +21,9 @@ mod run_log;
 mod symbols;
 mod torch;
 
-pub use blockyard_answers::{
-    BytesRange, DeviceRange, DryRunHolder, DryRunKeeper, DryRunPutLine, ProgramLine,
-};
+pub use blockyard_answers::{BytesRange, DeviceRange, DryRunHolder, Keeper, ProgramLine, PutLine};
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
-pub use growth::{FoundKeepers, IterationEnds};
 pub use non_pytorch::{HolderCount, NonPytorchMemory};
 pub use note::{EstimateNote, NoteKind};
 pub use orders::{DriverAddressOrder, OtherOrders, ReplayedOrders, available_memory, run_other_orders};

@@ -22,9 +22,13 @@ const DRIVER: &str = "libcuda.so.1";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// The files of the runner: the part of a dry run that is in the program's Python, and starts the program.
-const RUNNER: [(&str, &str); 20] = [
+const RUNNER: [(&str, &str); 22] = [
     ("__main__.py", include_str!("runner/__main__.py")),
     ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
+    ("blockyard_keepers/__init__.py", include_str!("../../python/lib/blockyard_keepers/__init__.py")),
+    ("blockyard_keepers/growth.py", include_str!("../../python/lib/blockyard_keepers/growth.py")),
+    ("blockyard_keepers/put_lines.py", include_str!("../../python/lib/blockyard_keepers/put_lines.py")),
+    ("blockyard_keepers/search.py", include_str!("../../python/lib/blockyard_keepers/search.py")),
     ("children/sitecustomize.py", include_str!("runner/children/sitecustomize.py")),
     ("blockyard_dry_run/child.py", include_str!("runner/blockyard_dry_run/child.py")),
     ("blockyard_dry_run/checkpoints.py", include_str!("runner/blockyard_dry_run/checkpoints.py")),
@@ -32,13 +36,11 @@ const RUNNER: [(&str, &str); 20] = [
     ("blockyard_dry_run/growth.py", include_str!("runner/blockyard_dry_run/growth.py")),
     ("blockyard_dry_run/holders.py", include_str!("runner/blockyard_dry_run/holders.py")),
     ("blockyard_dry_run/initial.py", include_str!("runner/blockyard_dry_run/initial.py")),
-    ("blockyard_dry_run/keepers.py", include_str!("runner/blockyard_dry_run/keepers.py")),
     ("blockyard_dry_run/objects.py", include_str!("runner/blockyard_dry_run/objects.py")),
     ("blockyard_dry_run/peaks.py", include_str!("runner/blockyard_dry_run/peaks.py")),
     ("blockyard_dry_run/places.py", include_str!("runner/blockyard_dry_run/places.py")),
     ("blockyard_dry_run/preload.py", include_str!("runner/blockyard_dry_run/preload.py")),
     ("blockyard_dry_run/printed.py", include_str!("runner/blockyard_dry_run/printed.py")),
-    ("blockyard_dry_run/put_lines.py", include_str!("runner/blockyard_dry_run/put_lines.py")),
     ("blockyard_dry_run/ranks.py", include_str!("runner/blockyard_dry_run/ranks.py")),
     ("blockyard_dry_run/record.py", include_str!("runner/blockyard_dry_run/record.py")),
     ("blockyard_dry_run/torch_hooks.py", include_str!("runner/blockyard_dry_run/torch_hooks.py")),

@@ -3,18 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use blockyard_answers::{DryRunHolder, DryRunKeeper, ProgramLine};
+use blockyard_answers::{DryRunHolder, Keeper, ProgramLine};
 use blockyard_gpus::{GpuProfile, pytorch_memory_beside};
 use blockyard_record::Bytes;
+use blockyard_rules::AllocatorConfig;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::run::crossed;
 use crate::run_log::Records;
-use crate::{
-    ChildPeak, EstimateNote, FoundKeepers, HolderCount, Iteration, NonPytorchMemory, PrintedLine,
-    ReplayedOrders,
-};
+use crate::{ChildPeak, EstimateNote, HolderCount, Iteration, NonPytorchMemory, PrintedLine, ReplayedOrders};
 
 /// The sentence of a report in which nothing was assumed, with its indentation.
 pub const EXACT: &str =
@@ -92,13 +90,14 @@ pub struct Report {
     pub iterations: Vec<Iteration>,
     /// Who holds the peak of the last iteration, if iterations were counted; the bytes add up to the peak.
     pub holders: Vec<DryRunHolder>,
-    /// The objects that kept blocks, where blocks were seen to become more; empty where they did not.
-    pub found_keepers: FoundKeepers,
+    /// The objects that kept blocks, where blocks were seen to become more, as JSON that the crate `lab`
+    /// reads; null where they did not.
+    pub found_keepers: Value,
     /// Whether blocks were seen to become more.
     pub is_growth_seen: bool,
     /// The objects that keep more from iteration to iteration, by descending growth, as far as the iterations
     /// are known.
-    pub keepers: Vec<DryRunKeeper>,
+    pub keepers: Vec<Keeper>,
     /// The bytes that iterations after the first two kept; 0 where nothing grows.
     pub growth: Bytes,
     /// Where segments exceeded the GPUs that the run was compared with.
@@ -141,9 +140,11 @@ struct RunnerReport {
     #[serde(default)]
     holders: Vec<DryRunHolder>,
     #[serde(default)]
-    growth: FoundKeepers,
+    growth: Value,
     #[serde(default)]
     is_growth_seen: bool,
+    /// `PYTORCH_CUDA_ALLOC_CONF` of the process.
+    conf: Option<String>,
     #[serde(default)]
     crossings: Vec<CapacityCrossing>,
     failed: Option<RunOom>,
@@ -178,6 +179,8 @@ impl Report {
         (report.holders, report.crossings) = (found.holders, found.crossings);
         (report.found_keepers, report.is_growth_seen) = (found.growth, found.is_growth_seen);
         (report.failed, report.files) = (found.failed, found.files);
+        let config = found.conf.and_then(|conf| conf.parse::<AllocatorConfig>().ok());
+        report.remarks.extend(config.and_then(|config| config.warning_about_pair()).map(str::to_owned));
         report.devices = found.devices.into_iter().map(device).collect();
         if report.is_cut && report.devices.is_empty() {
             report.devices = devices_of(&report.iterations);

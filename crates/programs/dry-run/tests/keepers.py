@@ -1,4 +1,4 @@
-"""Tests of the search for keepers, with objects in the place of tensors: `python keepers.py FOLDER_OF_THE_RUNNER`."""
+"""Tests of the search for keepers, with objects in the place of tensors: `python keepers.py FOLDER`."""
 
 import importlib.util
 import os
@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, sys.argv[1])
-from blockyard_dry_run import keepers, put_lines
+from blockyard_keepers import put_lines, search as keepers
 
 
 class Tensor:
@@ -132,10 +132,23 @@ check(
 check("value = None\nkept = []\n" + LOOP + "    value = Tensor()\n    kept.append(value)\n", ("kept", None, "list", 6, 0, ["5 appends"]))
 check("pair = (Tensor(), Tensor())\n")
 
-# Local variables of a function that runs.
-if sys.version_info >= (3, 12):
-    module = made(
-        "import sys\ndef main(look):\n    kept = []\n    for number in range(6):\n        kept.append(Tensor())\n    return look(sys._getframe())\n"
-    )
-    rows = module.main(lambda frame: found(module, [frame]))
-    assert rows == [("kept", "main", "list", 6, 0, ["5 appends"])], rows
+# Local variables of a function that runs, whose frame keeps nothing that the function gives up.
+module = made(
+    "import sys\ndef main(look):\n    kept = []\n    for number in range(6):\n        kept.append(Tensor())\n"
+    "    rows = look(sys._getframe())\n    del kept\n    return rows, look.count()\n"
+)
+
+
+class Look:
+    def __call__(self, frame):
+        return found(module, [frame])
+
+    def count(self):
+        import gc
+
+        return sum(isinstance(one, Tensor) for one in gc.get_objects())
+
+
+rows = module.main(Look())
+assert rows[0] == [("kept", "main", "list", 6, 0, ["5 appends"])], rows
+assert rows[1] == Look().count(), rows

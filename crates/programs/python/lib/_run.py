@@ -84,8 +84,11 @@ _NEW, _new = 150, None
 
 
 def _execute(program, source):
-    """Runs the program; returns its module, and the exception that ended it or `None`."""
+    """Runs the program; returns its module, the exception that ended it or `None`, and the search for keepers."""
+    import _growth
+
     main = types.ModuleType("__main__")
+    growth = _growth.begin(program)
     main.__file__ = program.file
     main.__builtins__ = builtins
     sys.modules["__main__"] = main
@@ -101,13 +104,13 @@ def _execute(program, source):
         exec(_compiled(source, program.file), main.__dict__)
     except BaseException as error:
         error.__traceback__ = error.__traceback__.tb_next
-        return main, error
+        return main, error, growth
     finally:
         _host.leave_collections()
-    return main, None
+    return main, None, growth
 
 
-def _outcome(program, main, error):
+def _outcome(program, main, error, growth):
     """The outcome of the run in bytes, while the program still holds what it holds at its end."""
     import _reasons
     import _tracebacks
@@ -118,10 +121,11 @@ def _outcome(program, main, error):
     try:
         cause = _reasons.cause(program, main, error)
         names = _reasons.names_at_end(program, main, error)
+        kept = growth.text(error)
     except MemoryError:
         # The program still has all memory that it may have.
-        cause, names = None, {}
-    return status, _host.end(status, text, cause, names)
+        cause, names, kept = None, {}, ""
+    return status, _host.end(status, text, cause, names, kept)
 
 
 def _confine(run, readable, outcome_file, seconds, memory):
@@ -151,6 +155,7 @@ def main(run):
     sys.path.append(_STAND_INS)
     # Opened before the program begins: a confined program opens no file to write.
     outcome_file = open(os.path.join(run, "outcome"), "wb", buffering=0)
+    import _growth  # noqa: F401
     import _limits
     import _reasons
 
@@ -159,10 +164,10 @@ def main(run):
     with _limits.Limits(seconds, memory):
         if readable is not None:
             _confine(run, readable, outcome_file, seconds, memory)
-        module, error = _execute(program, source)
+        module, error, growth = _execute(program, source)
         error = _limits.explained(error, memory)
     _reasons.report_at_end(program, module, error)
-    status, outcome = _outcome(program, module, error)
+    status, outcome = _outcome(program, module, error, growth)
     outcome_file.write(outcome)
     outcome_file.close()
     # What the program still holds dies now, and its `__del__` may print.
@@ -220,6 +225,7 @@ def prepare_page():
     program = Program("program.py", None)
     _install(program)
     _import_torch()
+    import _growth  # noqa: F401
     import _reasons  # noqa: F401
     import _tracebacks  # noqa: F401
 
@@ -243,10 +249,11 @@ def _run_in_page(program, now, message, send):
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = output
     if referrers_at is not None:
         _reasons.report_at(program, referrers_at, lambda *found: send(_host.page_referrers(*found)))
-    main, error = _execute(program, source)
+    main, error, growth = _execute(program, source)
     _reasons.report_at_end(program, main, error)
     status, text = _tracebacks.describe(error, program)
     cause = _reasons.cause(program, main, error)
-    reply = _host.page_end(status, text, cause, _reasons.names_at_end(program, main, error))
+    names = _reasons.names_at_end(program, main, error)
+    reply = _host.page_end(status, text, cause, names, growth.text(error))
     output.send()
     send(reply)

@@ -152,6 +152,9 @@ pub struct ProgramOutcome {
     pub devices: Vec<DeviceRun>,
     /// The pieces of standard output, in order.
     pub printed: Vec<PrintedMark>,
+    /// The objects of the program that kept blocks, as JSON that the crate `lab` reads; empty where blocks
+    /// did not become more and more.
+    pub keepers: String,
     /// Why memory is alive at a step, for `run_to_step`.
     pub referrers: Option<Referrers>,
 }

@@ -465,6 +465,11 @@ impl SimulatedGpu {
         }
     }
 
+    /// Looks at the requests since the last [`SimulatedGpu::take_log`].
+    pub fn with_log<T>(&self, look: impl FnOnce(&[LogEntry]) -> T) -> T {
+        look(self.log.borrow().as_deref().unwrap_or_default())
+    }
+
     /// How many requests were noted since the last [`SimulatedGpu::take_log`].
     #[must_use]
     pub fn log_count(&self) -> usize {

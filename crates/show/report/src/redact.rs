@@ -25,6 +25,7 @@ pub(crate) fn snapshot(file: SnapshotFile) -> SnapshotFile {
         devices: file.devices,
         host: file.host,
         settings: file.settings,
+        keepers: String::new(),
         // Notes quote names and texts of the file.
         notes: file.notes.first().map(|_| PASSED_OVER.to_owned()).into_iter().collect(),
     }
@@ -56,6 +57,7 @@ fn numbered(stacks: &Stacks) -> Stacks {
 /// The recording without its name and the labels of its checkpoints.
 pub(crate) fn recorded(mut run: RecordedRun) -> RecordedRun {
     run.meta.name = String::new();
+    run.keepers = String::new();
     for (number, (label, ..)) in (1_u64..).zip(&mut run.checkpoints) {
         *label = format!("checkpoint {number}");
     }

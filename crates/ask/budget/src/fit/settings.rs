@@ -11,7 +11,7 @@ use blockyard_answers::{
 };
 use blockyard_lab::{Conditions, LimitedRun, Row, Run};
 use blockyard_record::{Bytes, grouped};
-use blockyard_rules::{Release, conf_text};
+use blockyard_rules::{AllocatorConfig, Release, conf_text};
 
 use super::all_settings;
 use super::run_queue::{AnswerQueue, each};
@@ -67,6 +67,10 @@ fn fill(
     };
     answer.notes.extend(recorded.run.notes);
     for conf in all {
+        let pair = conf.parse::<AllocatorConfig>().ok().and_then(|config| config.warning_about_pair());
+        if let Some(warning) = pair.filter(|warning| !answer.notes.iter().any(|note| note == warning)) {
+            answer.notes.push(warning.to_owned());
+        }
         runs.caller.show(format!("replays {conf}"));
         let result = replay(runs, &devices, conditions, capacity, conf)?;
         answer.settings.push(FitSetting { conf: conf.clone(), result, run: None });

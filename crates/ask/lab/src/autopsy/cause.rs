@@ -54,7 +54,7 @@ pub(super) fn cause(
         && request.least_size() <= limit.high
     {
         let plain = without_key(&conditions.conf, "roundup_power2_divisions");
-        if examined.passes_under(&plain, on_done)?.always() {
+        if examined.passes_under(&plain, on_done)?.0.always() {
             return Ok((OomCause::RoundingBySetting, Vec::new()));
         }
     }

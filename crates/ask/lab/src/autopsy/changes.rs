@@ -9,6 +9,7 @@ use blockyard_workload::Request;
 use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
 use super::{Examination, Passes, passes, pins};
+use crate::outcome::calls_text;
 use crate::setting_search::plain_candidates;
 use crate::{Change, ChangeKind, Conditions, LabError, Limit, Run, request_number};
 
@@ -34,6 +35,7 @@ impl Passes {
             depends_on_limit: self.at_low != self.at_high,
             passes_at_lower_bound: self.at_low,
             sentence,
+            outcome: None,
             forecast: None,
         }
     }
@@ -68,10 +70,13 @@ pub(super) fn changes(
     let (mut helpful, mut in_vain) = (Vec::new(), Vec::new());
     let mut sort = |change: Change| if change.proved { helpful.push(change) } else { in_vain.push(change) };
     for conf in settings {
-        let found = examined.passes_under(&conf, &mut |_| tell_all(done))?;
+        let (found, outcome) = examined.passes_under(&conf, &mut |_| tell_all(done))?;
+        let outcome = outcome.filter(|_| found.always());
         let name = if conf.is_empty() { "the default settings" } else { &conf };
-        let sentence = format!("with {name} {}", examined.sentence_end(found));
-        sort(found.change(ChangeKind::Setting(conf), sentence));
+        let calls = outcome.map(|outcome| calls_text(&[outcome], &examined.outcome));
+        let calls = calls.map_or_else(String::new, |calls| format!(", with {calls}"));
+        let sentence = format!("with {name} {}{calls}", examined.sentence_end(found));
+        sort(Change { outcome, ..found.change(ChangeKind::Setting(conf), sentence) });
         done = done.saturating_add(1);
     }
     let mut has_set = false;

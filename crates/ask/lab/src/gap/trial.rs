@@ -1,10 +1,12 @@
 //! A change of a run that is tried by replays.
 
-use blockyard_record::{OnDone, counted, grouped};
+use std::slice;
+
+use blockyard_record::OnDone;
 
 use super::at_peak;
 use crate::limited_run::FixedConditions;
-use crate::outcome::outcome_before;
+use crate::outcome::{calls_text, outcome_before};
 use crate::{GapOutcome, GapRemedy, GapRemedyKind, LabError, LimitedRun, Outcome, Run};
 
 /// A run, and its replay to which each change is compared.
@@ -93,17 +95,8 @@ impl Trial<'_> {
         let most = format!("with {name} {passes}at most {} are reserved", outcome.peak_reserved);
         let less = self.own.peak_reserved.saturating_sub(outcome.peak_reserved);
         let less = if self.fails { String::new() } else { format!(", {less} less") };
-        let calls = counted(outcome.device_calls, "call");
-        let calls = format!("{calls} of the device in place of {}", grouped(self.own.device_calls));
-        let retries = match (outcome.alloc_retries, self.own.alloc_retries) {
-            (0, 0) => String::new(),
-            (new, own) => {
-                let retries =
-                    if new == 1 { "1 retry".to_owned() } else { format!("{} retries", grouped(new)) };
-                format!(" and {retries} in place of {}", grouped(own))
-            }
-        };
-        format!("{most}{less}, with {calls}{retries}")
+        let calls = calls_text(slice::from_ref(outcome), &self.own);
+        format!("{most}{less}, with {calls}")
     }
 }
 

@@ -4,8 +4,8 @@ use blockyard_record::{Bytes, counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::growth::{
-    LineGrowth, by_line, forecast_finding, grow_much, growth_findings, growth_headline, iterations_left,
-    larger_requests_finding, larger_requests_headline,
+    FREE_WHAT_IS_KEPT, LineGrowth, by_line, forecast_finding, grow_much, growth_findings, growth_headline,
+    iterations_left, keeper_findings, larger_requests_finding, larger_requests_headline,
 };
 use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
 use super::moments::Moments;
@@ -14,9 +14,11 @@ use super::{growth_advice, pair_finding};
 use crate::forecast::{Forecaster, forecast_end};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
+use crate::recommendation::{Recommendation, growth_text, useful_forecaster};
 use crate::{
-    Conditions, Finding, FindingTopic, Forecast, HoldingLine, LabError, Leaks, LimitedRun, MomentName,
-    Outcome, Row, RowError, Run, VerdictAnswer, VerdictKind, leaks, recommended_row,
+    Conditions, Finding, FindingTopic, Forecast, HoldingLine, Keeper, LabError, Leaks, LimitedRun,
+    MomentName, Outcome, Row, RowError, Run, VerdictAnswer, VerdictKind, keeper_growth_text, keepers, leaks,
+    shown_keepers,
 };
 
 /// The verdict about a run without a failure, or about a run that cannot be replayed.
@@ -37,27 +39,32 @@ pub(super) fn verdict_of_fit(
     let moments = Moments::of(run);
     let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    let forecaster = Forecaster::of(limited.run(), &grows);
-    let larger = forecaster.as_ref().and_then(Forecaster::growing_requests).filter(|_| lines.is_empty());
+    let all = Forecaster::of(limited.run(), &grows);
+    let forecaster = all.as_ref();
+    let larger = forecaster.and_then(Forecaster::growing_requests).filter(|_| lines.is_empty());
     let forecaster = forecaster.filter(|_| larger.is_some() || !lines.is_empty());
-    let forecast = match &forecaster {
+    let forecast = match forecaster {
         Some(forecaster) => forecaster.forecast(conditions, &mut on_done)?,
         None => None,
     };
     // Growth that has ended before the last iterations does not count. Growth in equal iterations is certain,
     // however small.
-    let is_growing = grows.has_known_iterations
+    // An object that keeps tensors of most iterations shows that these are iterations.
+    let keepers = keepers(run, &grows);
+    let is_growing = (grows.has_known_iterations || !keepers.is_empty())
         && match &forecast {
             Some(forecast) => *forecast != Forecast::Finishes,
             None => grow_much(&lines, outcome.peak_allocated),
         };
     let growing = lines.first().filter(|_| is_growing);
     let larger = larger.filter(|_| matches!(forecast, Some(Forecast::Fails { .. })));
-    let grows_at_all = growing.is_some() || larger.is_some();
+    let keeper = shown_keepers(&keepers, outcome.peak_allocated).next();
+    let grows_at_all = growing.is_some() || larger.is_some() || keeper.is_some();
     // On an assumed device no iteration is known to fail, under another setting neither.
-    let is_forecast = grows_at_all && is_device_known(run, conditions, &own);
+    let is_forecast = grows_at_all && own.is_device_known(run);
     let forecast = forecast.filter(|_| is_forecast);
-    let forecaster = forecaster.as_ref().filter(|_| is_forecast);
+    let forecaster = forecaster.filter(|_| is_forecast);
+    let for_settings = useful_forecaster(all.as_ref(), run, conditions, &own, &mut on_done)?;
     let fit = FittingRun {
         run,
         conditions,
@@ -65,8 +72,11 @@ pub(super) fn verdict_of_fit(
         outcome,
         lines: &lines,
         growing,
+        keepers: &keepers,
+        keeper,
         larger,
         forecaster,
+        for_settings,
         forecast,
     };
     let mut findings = fit.findings(&grows, &moments);
@@ -116,12 +126,6 @@ fn verdict_without_replay(conditions: &Conditions, error: &RowError) -> VerdictA
     }
 }
 
-/// Whether the capacity is known and not assumed, or the run has a limit other than the capacity.
-fn is_device_known(run: &Run, conditions: &Conditions, own: &Row) -> bool {
-    let is_assumed = run.is_capacity_assumed && conditions.capacity_of(run) == run.capacity;
-    !is_assumed || own.limit.is_some_and(|limit| !limit.is_capacity())
-}
-
 /// A run without a failure, and its replay under the conditions of the question.
 struct FittingRun<'a> {
     run: &'a Run,
@@ -134,11 +138,17 @@ struct FittingRun<'a> {
     lines: &'a [LineGrowth],
     /// The first of `lines`, if the growth is so large that the verdict is about it.
     growing: Option<&'a LineGrowth>,
+    /// The objects of the program that keep more and more.
+    keepers: &'a [Keeper],
+    /// The first of `keepers`, if it keeps so much that the verdict is about it.
+    keeper: Option<&'a Keeper>,
     /// The line whose requests grow most, and by how many bytes in each iteration, in a run in which no line
     /// holds more and more.
     larger: Option<(String, Bytes)>,
     /// The iterations of a growing run on a known device, if they can be replayed forward.
     forecaster: Option<&'a Forecaster<'a>>,
+    /// The iterations of the run, for which a setting must not be worse in the long run.
+    for_settings: Option<&'a Forecaster<'a>>,
     /// What becomes of a growing run under its conditions.
     forecast: Option<Forecast>,
 }
@@ -159,7 +169,11 @@ impl FittingRun<'_> {
         }
         match self.growing {
             Some(line) => growth_headline(line, allocated, self.forecast.as_ref()),
-            None if is_device_known(self.run, self.conditions, self.own) => {
+            None if let Some(keeper) = self.keeper => {
+                let kept = keeper_growth_text(keeper);
+                format!("it fits so far, and grows: {kept}; at most {allocated} are allocated")
+            }
+            None if self.own.is_device_known(self.run) => {
                 format!("it fits: at most {allocated} are allocated, and {reserved} reserved")
             }
             None => format!("no request fails: at most {allocated} are allocated, and {reserved} reserved"),
@@ -186,6 +200,7 @@ impl FittingRun<'_> {
             );
             findings.push(Finding::about(FindingTopic::Happened, text, None));
         }
+        findings.extend(keeper_findings(self.keepers, allocated));
         findings.extend(growth_findings(moments, lines, grows, &[]));
         if let Some((line, growth)) = &self.larger {
             findings.push(larger_requests_finding(line, *growth));
@@ -195,13 +210,15 @@ impl FittingRun<'_> {
         if self.growing.is_some() {
             let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.low);
             let known = self.forecast.as_ref().and_then(|forecast| forecast_finding(forecast, most));
-            let is_known = is_device_known(run, conditions, own);
+            let is_known = own.is_device_known(run);
             let left = || iterations_left(lines, is_known.then_some(most), reserved);
             findings.extend(known.or_else(left));
             findings.push(Finding::about(FindingTopic::Helps, growth_advice(lines), None));
+        } else if self.keeper.is_some() {
+            findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
         }
         // A note says that an assumed capacity is assumed.
-        if is_device_known(run, conditions, own) {
+        if own.is_device_known(run) {
             findings.push(Finding::about(FindingTopic::Gpus, limit_text(run, conditions, own.limit), None));
         }
         findings.extend(run.notes().iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
@@ -226,10 +243,25 @@ impl FittingRun<'_> {
     ) -> Result<Option<String>, LabError> {
         let Self { run, conditions, own, outcome, .. } = *self;
         let rows = under_plain_settings(run, conditions, on_progress)?;
-        let best = recommended_row(own, &rows);
+        let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
+        let found = Recommendation::of(self.for_settings, conditions, own, &rows, &mut on_done)?;
+        let best = found.best;
         // Most readers ask about expandable segments, whether they help or not.
         let is_asked = |row: &Row| row.conditions.conf.contains("expandable_segments:True");
-        let asked = rows.iter().position(is_asked).filter(|place| Some(*place) != best);
+        let against = found.passed_over.first();
+        let is_named =
+            |place: &usize| Some(*place) != best && Some(*place) != against.map(|(place, _)| *place);
+        let asked = rows.iter().position(is_asked).filter(is_named);
+        if let Some((place, forecast)) = against
+            && let Some(row) = rows.get(*place)
+        {
+            let end = growth_text(forecast.as_ref(), own.is_device_known(run));
+            findings.extend(setting_comparison(&row.conditions.conf, row, outcome).map(|finding| Finding {
+                about: FindingTopic::DoesNotHelp,
+                text: format!("{}, but {end}", finding.text),
+                ..finding
+            }));
+        }
         for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
             let mut finding = setting_comparison(&row.conditions.conf, row, outcome);
             if let (Some(forecaster), Some(finding)) = (self.forecaster, &mut finding) {
@@ -243,7 +275,8 @@ impl FittingRun<'_> {
             findings.extend(finding);
         }
         let best = best.and_then(|best| rows.get(best));
-        let continues = self.growing.is_some() || self.larger.is_some() || run.recorded_oom().is_some();
+        let grows = self.growing.is_some() || self.larger.is_some() || self.keeper.is_some();
+        let continues = grows || run.recorded_oom().is_some();
         findings.extend(gpus_that_hold(run, conditions, outcome, best, continues, on_progress)?);
         Ok(best.map(|best| best.conditions.conf.clone()))
     }

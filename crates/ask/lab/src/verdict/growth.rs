@@ -6,7 +6,10 @@ use blockyard_record::{Bytes, counted, frame_text, grouped, own_line};
 use super::Moments;
 use crate::forecast::failing_iteration;
 use crate::sites::caller;
-use crate::{Autopsy, Finding, FindingTopic, Forecast, HoldingLine, IterationSource, Leaks};
+use crate::{
+    Autopsy, Finding, FindingTopic, Forecast, HoldingLine, IterationSource, Keeper, Leaks, keeper_text,
+    shown_keepers,
+};
 
 /// The sentences about one line of the program that grows.
 pub(super) struct LineGrowth {
@@ -184,6 +187,12 @@ pub(super) fn kept_by_layers(lines: &[LineGrowth], grows: &Leaks, failed_at: &Au
     is_much.then(|| {
         format!("; {layers} of one forward pass keep {kept} for the backward pass, most of it at {most}")
     })
+}
+
+/// The sentences about the objects that keep the most, which come before those about lines.
+pub(super) fn keeper_findings(keepers: &[Keeper], peak: Bytes) -> Vec<Finding> {
+    let about = |keeper| Finding::about(FindingTopic::Grows, keeper_text(keeper), None);
+    shown_keepers(keepers, peak).map(about).collect()
 }
 
 pub(super) fn leak_headline(line: &LineGrowth) -> String {

@@ -1,14 +1,14 @@
 //! What settings do to a run, as sentences of a verdict.
 
-use blockyard_record::{counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use crate::autopsy::Passes;
 use crate::forecast::forecast_end;
+use crate::outcome::calls_text;
 use crate::setting_search::replay_all;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, Finding, FindingTopic, Forecast, LabError, Limit, LimitedRun,
-    Outcome, Row, Run, plain_candidates,
+    Autopsy, Change, ChangeKind, Conditions, Finding, FindingTopic, Forecast, GapOutcome, LabError, Limit,
+    LimitedRun, Outcome, Row, Run, plain_candidates,
 };
 
 /// The run under each of the plain settings.
@@ -27,7 +27,7 @@ pub(super) fn under_plain_settings(
 /// The setting to recommend for a run that goes out of memory: the first under which the whole run fits, and no
 /// later iteration is forecast to fail.
 ///
-/// It is the setting of [`recommended_row`](crate::recommended_row), which needs more replays.
+/// It is the setting of [`Recommendation`](crate::recommendation::Recommendation), which needs more replays.
 pub(super) fn fitting_setting(
     limited: &LimitedRun<'_>,
     found: &Autopsy,
@@ -73,8 +73,8 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
         (FindingTopic::Helps, helpful, "the request also passes"),
         (FindingTopic::DoesNotHelp, in_vain, "the request fails too"),
     ] {
-        // The settings that share a sentence: how it ends, and their texts.
-        let mut sharing: Vec<(Option<&Forecast>, Vec<&str>)> = Vec::new();
+        // The settings that share a sentence: how it ends, and the changes with their texts.
+        let mut sharing: Vec<(Option<&Forecast>, Vec<(&str, &Change)>)> = Vec::new();
         let mut depending = Vec::new();
         for change in changes {
             match &change.kind {
@@ -88,8 +88,8 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                 ChangeKind::Setting(conf) => {
                     let forecast = change.forecast.as_ref();
                     match sharing.iter_mut().find(|(known, _)| *known == forecast) {
-                        Some((_, confs)) => confs.push(conf),
-                        None => sharing.push((forecast, vec![conf])),
+                        Some((_, changes)) => changes.push((conf, change)),
+                        None => sharing.push((forecast, vec![(conf, change)])),
                     }
                 }
                 ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
@@ -100,9 +100,13 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
             }
         }
         findings.extend(depending_findings(found.limit, &depending));
-        findings.extend(sharing.into_iter().map(|(forecast, confs)| {
+        findings.extend(sharing.into_iter().map(|(forecast, changes)| {
+            let confs: Vec<&str> = changes.iter().map(|(conf, _)| *conf).collect();
             let names: Vec<&str> = confs.iter().map(|conf| name(conf)).collect();
-            let text = format!("with {} {also}{}", alternatives(&names), later(forecast));
+            let replays: Option<Vec<GapOutcome>> = changes.iter().map(|(_, change)| change.outcome).collect();
+            let calls = replays
+                .map_or_else(String::new, |all| format!(", with {}", calls_text(&all, &failure.outcome)));
+            let text = format!("with {} {also}{calls}{}", alternatives(&names), later(forecast));
             Finding::about(about, text, None).with_settings(&confs)
         }));
     }
@@ -186,11 +190,7 @@ pub(super) fn setting_comparison(conf: &str, row: &Row, own: &Outcome) -> Option
 }
 
 fn less_or_not(name: &str, other: &Outcome, own: &Outcome) -> (FindingTopic, String) {
-    let calls = format!(
-        "{} of the device in place of {}",
-        counted(usize::try_from(other.device_calls()).unwrap_or(usize::MAX), "call"),
-        grouped(own.device_calls())
-    );
+    let calls = calls_text(&[GapOutcome::from(other)], &GapOutcome::from(own));
     let reserved = format!("with {name} at most {} are reserved", other.peak_reserved);
     if other.peak_reserved < own.peak_reserved {
         let less = own.peak_reserved.saturating_sub(other.peak_reserved);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use blockyard_lab::{
     Conditions, FindingTopic, Gap, GapAtMoment, GapOutcome, GapParts, GapRemedy, GapRemedyKind, Run, gap,
-    recommended_row, replay_under, search, verdict,
+    replay_under, search, verdict,
 };
 use blockyard_record::{Bytes, PoolId, StreamId};
 use blockyard_workload::{Request, Workload};
@@ -308,7 +308,7 @@ fn the_setting_is_the_one_that_the_verdict_recommends() {
     let settings = blockyard_lab::plain_candidates(&run, &run.conditions());
     let searched = search(&run, &run.conditions(), &settings, &mut |_| std::ops::ControlFlow::Continue(()));
     let searched = searched.unwrap();
-    let best = recommended_row(&searched.baseline, &searched.rows).unwrap();
+    let best = searched.best.unwrap();
     let found = verdict(&run, &run.conditions(), &mut on).unwrap();
     let gap = found.answer.gap.unwrap();
     let setting = gap.remedies.iter().find(|remedy| remedy.kind == GapRemedyKind::Setting).unwrap();

@@ -1,7 +1,10 @@
 use std::ops::ControlFlow;
 
-use blockyard_lab::{Conditions, LabError, Row, candidates, plain_candidates, replay_under, search};
+use blockyard_lab::{
+    Conditions, FindingTopic, LabError, Row, Run, candidates, plain_candidates, replay_under, search, verdict,
+};
 use blockyard_record::Bytes;
+use blockyard_workload::Workload;
 
 use crate::program;
 
@@ -64,6 +67,49 @@ fn where_nothing_fits_the_search_says_so() {
         search(&run, &limited, &candidates(&run, &limited), &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(found.front.is_empty() && found.best.is_none() && found.line.is_none());
     assert!(found.sentence.starts_with("no setting lets the run fit"));
+}
+
+/// Each iteration frees a tensor in the middle of the segment: with both settings no free block is large enough
+/// and small enough, so that the segment grows.
+fn swapping(iterations: u32) -> Run {
+    let text = format!(
+        "x = alloc 300 MiB; free x; x = alloc 400 MiB; free x; x = alloc 500 MiB; free x; x = alloc 600 MiB; q = alloc 40 MiB; free x
+         repeat {iterations} as i {{ step \"iteration {{i}}\"
+         p = alloc 40 MiB; free q; q = alloc 40 MiB; free p }}"
+    );
+    Run::from_workload("swapping", Workload::parse(&text).unwrap(), "max_split_size_mb:32", Bytes::gib(8))
+}
+
+#[test]
+fn a_setting_under_which_memory_grows_with_the_run_is_not_recommended() {
+    const PAIR: &str = "max_split_size_mb:32,expandable_segments:True";
+    let run = swapping(9);
+    let conditions = run.conditions();
+    let found = search(&run, &conditions, &candidates(&run, &conditions), &mut |_| ControlFlow::Continue(()))
+        .unwrap();
+    let best = found.rows[found.best.unwrap()].clone();
+    let reserved = |row: &Row| row.outcome_at_lowest().unwrap().peak_reserved;
+    let pair = found.rows.iter().find(|row| row.conditions.conf == PAIR).unwrap();
+    assert!(reserved(pair) < reserved(&best) && reserved(&best) < reserved(&found.baseline), "{best:?}");
+    let against =
+        format!("; under {PAIR} less is reserved, but the reserved memory grows from iteration to iteration");
+    assert!(found.sentence.contains(&against), "{}", found.sentence);
+    assert!(found.sentence.contains(", and no later iteration fails"), "{}", found.sentence);
+    // What the program does when it goes on.
+    let under = |conf: &str| {
+        let row =
+            replay_under(&swapping(200), &Conditions::with_conf(conf), 0, &mut |_| ControlFlow::Continue(()));
+        reserved(&row.unwrap())
+    };
+    assert!(under(PAIR) > reserved(pair) && under(&best.conditions.conf) == reserved(&best));
+    let verdict = verdict(&run, &conditions, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(verdict.answer.setting, Some(best.conditions.conf));
+    let in_vain = verdict.answer.findings.iter().filter(|finding| finding.about == FindingTopic::DoesNotHelp);
+    let texts: Vec<&str> = in_vain.map(|finding| finding.text.as_str()).collect();
+    assert!(
+        texts.iter().any(|text| text.contains(PAIR) && text.contains(", but the reserved memory grows")),
+        "{texts:?}"
+    );
 }
 
 #[test]

@@ -48,13 +48,26 @@ pub(super) fn finish(mut heap: Heap, root: Value) -> Result<SnapshotFile, Snapsh
     }
     let annotations = finish.annotations(parts.annotations);
     let settings = settings(&finish.heap, parts.settings);
+    let keepers = match parts.keepers {
+        Some(Value::Text(text)) => finish.heap.stacks.texts().get(TextId::new(text)).to_owned(),
+        _ => String::new(),
+    };
     let notes = finish.notes();
     // A file of which nothing can be read is damaged, or no snapshot.
     if let Some(misfit) = finish.first.filter(|_| devices.is_empty() && host.is_none()) {
         return Err(field(misfit));
     }
     let Heap { stacks, contexts, .. } = finish.heap;
-    Ok(SnapshotFile { devices, host, settings, annotations, stacks: Arc::new(stacks), contexts, notes })
+    Ok(SnapshotFile {
+        devices,
+        host,
+        settings,
+        annotations,
+        stacks: Arc::new(stacks),
+        contexts,
+        keepers,
+        notes,
+    })
 }
 
 /// The parts of a snapshot, each where the file has it.
@@ -66,6 +79,7 @@ struct Parts {
     annotations: Option<Value>,
     host_segments: Option<Value>,
     host_traces: Option<Value>,
+    keepers: Option<Value>,
 }
 
 fn parts(heap: &mut Heap, root: Value) -> Result<Parts, SnapshotError> {
@@ -90,6 +104,7 @@ fn parts(heap: &mut Heap, root: Value) -> Result<Parts, SnapshotError> {
                     key::EXTERNAL_ANNOTATIONS => &mut parts.annotations,
                     key::HOST_SEGMENTS => &mut parts.host_segments,
                     key::HOST_TRACES => &mut parts.host_traces,
+                    key::KEEPERS => &mut parts.keepers,
                     other => {
                         names.push(other);
                         continue;

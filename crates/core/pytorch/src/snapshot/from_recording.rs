@@ -45,7 +45,16 @@ impl SnapshotFile {
             .snapshots_host_memory()
             .then(|| DeviceSnapshot { is_host: true, ..DeviceSnapshot::default() });
         let (stacks, notes) = (Arc::new(stacks), Vec::new());
-        Ok(Self { devices, host, settings, annotations, stacks, contexts: contexts.known, notes })
+        Ok(Self {
+            devices,
+            host,
+            settings,
+            annotations,
+            stacks,
+            contexts: contexts.known,
+            keepers: String::new(),
+            notes,
+        })
     }
 }
 

@@ -68,6 +68,7 @@ keys! {
     HOST_TRACES "host_traces",
     INTERNAL_METADATA "internal_metadata",
     ANNOTATE "annotate",
+    KEEPERS "blockyard_keepers",
 }
 
 /// The order in which they are numbered from `FIRST_ACTION` on.

@@ -121,6 +121,10 @@ impl<'a, W: Write> Writer<'a, W> {
             self.key("host_traces")?;
             self.list(entries(host), Self::item)?;
         }
+        if !file.keepers.is_empty() {
+            self.key("blockyard_keepers")?;
+            self.pickle.text(&file.keepers)?;
+        }
         self.pickle.opcode(op::SETITEMS)
     }
 

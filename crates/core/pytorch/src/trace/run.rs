@@ -43,6 +43,7 @@ pub fn recorded_run(file: &SnapshotFile, place: usize, name: &str) -> Result<Rec
         trace: Some(trace),
         trace_pools: trace_pools(file, device),
         segments: Some(device.segments.iter().map(recorded_segment).collect()),
+        keepers: file.keepers.clone(),
         ..RecordedRun::default()
     })
 }

@@ -62,6 +62,15 @@ fn again(file: &SnapshotFile) -> SnapshotFile {
 }
 
 #[test]
+fn the_objects_that_kept_blocks_stay_in_the_file() {
+    let mut file = open("segments.pickle.gz");
+    assert_eq!(file.keepers, "");
+    file.keepers = r#"{"rows":[]}"#.to_owned();
+    let read = again(&file);
+    assert_eq!((read.keepers.as_str(), read.notes.as_slice()), (r#"{"rows":[]}"#, &[][..]));
+}
+
+#[test]
 fn what_is_written_is_read_again() {
     for name in [
         "checkerboard_default_100.pickle.gz",

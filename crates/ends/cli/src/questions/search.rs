@@ -24,7 +24,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::
     })?;
     let status = if found.rows.iter().any(|row| row.outcome.is_err()) {
         ExitStatus::Failed
-    } else if found.best.is_some() || found.front.is_empty() {
+    } else if found.best.is_some() || !found.baseline.fits() {
         ExitStatus::Negative
     } else {
         ExitStatus::Positive

@@ -199,6 +199,8 @@ class Change(_answer.ChangeBase):
     """Whether the request passes at the lower bound of the limit."""
     sentence: str
     """The change and its result, in a sentence."""
+    outcome: GapOutcome | None
+    """The most bytes reserved up to the request, and the calls of the device up to it; null for other changes than settings, and where the request fails."""
     forecast: Any
     """What becomes of the run with the change if its iterations go on; null where the iterations before the failure do not explain it, and for changes of the requests."""
 
@@ -219,6 +221,8 @@ class Autopsy(_answer.AutopsyBase):
     """The cause in a sentence."""
     request: dict[str, Any] | None
     """The request that failed."""
+    outcome: GapOutcome | None
+    """The most bytes reserved up to the request, and the calls of the device up to it."""
     memory: dict[str, Any] | None
     """What the memory was used for then."""
     pinned_by: list[dict[str, Any]]
@@ -1291,5 +1295,7 @@ class ProgramReport(_answer.Answer):
     """Remarks about the program, in their order."""
     estimated: list[dict[str, Any]]
     """Operators whose allocations are unverified estimates."""
+    keepers: list[dict[str, Any]]
+    """The objects of the program that keep more tensors from iteration to iteration, by descending growth."""
     devices: list[dict[str, Any]]
     """The devices, by ascending index."""

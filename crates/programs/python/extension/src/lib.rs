@@ -9,7 +9,7 @@
 //! `run` (a run from its job to its outcome), `line` (where the program is), `objects` and `convert` (between
 //! Python objects and the values of the crate `torch`), `values`, `tensor`, `operators`, `autograd`, `memory`
 //! (what the modules offer), `unknown` (numbers that no recording of a GPU gives), `referrers` (what
-//! the search for names that keep memory alive needs), `learn` (what recordings
+//! the search for names that keep memory alive needs), `growth` (what the search for keepers needs), `learn` (what recordings
 //! teach), `confined` (programs of others), `page` (the page's messages).
 //!
 //! # Decisions
@@ -26,6 +26,7 @@ mod autograd;
 mod confined;
 mod convert;
 mod errors;
+mod growth;
 #[cfg(not(target_os = "emscripten"))]
 mod learn;
 mod line;
@@ -65,6 +66,7 @@ fn _blockyard(python: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> 
         learn::add_to(&host)?;
     }
     referrers::add_to(&host)?;
+    growth::add_to(&host)?;
     #[cfg(target_os = "emscripten")]
     page::add_to(&host)?;
     for added in [&torch, &memory, &autograd, &host] {

@@ -96,15 +96,16 @@ fn page_referrers(python: Python<'_>, step: usize, reasons: BTreeMap<u32, Vec<St
 
 /// Ends the run; the reply of its outcome.
 #[pyfunction]
-#[pyo3(signature = (status, traceback, cause, names))]
+#[pyo3(signature = (status, traceback, cause, names, keepers))]
 fn page_end(
     status: i32,
     traceback: Option<String>,
     cause: Option<(u32, String)>,
     names: BTreeMap<u32, String>,
+    keepers: String,
 ) -> PyResult<Vec<u8>> {
     let non_pytorch = session().non_pytorch();
-    let outcome = run::end_run(status, traceback, cause, names)
+    let outcome = run::end_run(status, traceback, cause, names, keepers)
         .ok_or_else(|| PyRuntimeError::new_err("no run has begun"))?;
     encode(&ProgramReply::Done(Box::new(Ok(report(outcome, non_pytorch)))))
 }
@@ -137,6 +138,7 @@ fn report(finished: ProgramOutcome, non_pytorch: Bytes) -> ProgramRun {
         cause: finished.cause,
         notes: finished.notes,
         estimates: finished.estimates,
+        keepers: finished.keepers,
         recording,
         non_pytorch,
         non_pytorch_parts,

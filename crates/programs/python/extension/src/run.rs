@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-use crate::line;
+use crate::{growth, line};
 
 /// The clock of a program begins with the year 2026. Only the program moves the clock, so that every run is
 /// the same.
@@ -89,12 +89,13 @@ fn devices(session: &Session) -> impl Iterator<Item = &Rc<SimulatedGpu>> {
 }
 
 /// The outcome of the run that ends now. `names` are the names of the first device's allocations that the
-/// program still holds, by the allocation's number.
+/// program still holds, by the allocation's number; `keepers` is the text of `lib/_growth.py`.
 pub(crate) fn end_run(
     status: i32,
     traceback: Option<String>,
     cause: Option<(u32, String)>,
     names: BTreeMap<u32, String>,
+    keepers: String,
 ) -> Option<ProgramOutcome> {
     let run = RUN.take()?;
     let session = session();
@@ -112,6 +113,7 @@ pub(crate) fn end_run(
         second_derivatives: blockyard_torch::autograd::second_derivatives(),
         devices: devices(&session).map(|device| device_run(device, &run.file)).collect(),
         printed: run.printed,
+        keepers,
         referrers: run.referrers,
     })
 }
@@ -140,15 +142,22 @@ fn device_run(device: &SimulatedGpu, file: &str) -> DeviceRun {
     }
 }
 
+/// The file of the program that runs, as tracebacks name it.
+pub(crate) fn file() -> String {
+    with(|run| run.file.clone()).unwrap_or_default()
+}
+
 /// Counts a call of an operator. An error, which ends the program, after the most operators, or after the
 /// most allocations and frees.
 pub(crate) fn count_operator(python: Python<'_>) -> PyResult<()> {
+    let requests = session().request_count();
+    growth::look(python, requests);
     let over = with(|run| {
         run.operators += 1;
         run.clock += OPERATOR_TIME;
         if run.operators > run.max_operators {
             Some(format!("called {} operators", grouped(run.max_operators)))
-        } else if session().request_count() >= run.max_requests {
+        } else if requests >= run.max_requests {
             Some(format!("asked for {} allocations and frees of GPU memory", grouped(run.max_requests)))
         } else {
             None
@@ -345,14 +354,15 @@ fn begin(file: Bound<'_, PyString>, job: &[u8]) -> PyResult<JobParts> {
 
 /// Ends the run; returns its outcome as bytes.
 #[pyfunction]
-#[pyo3(signature = (status, traceback, cause, names))]
+#[pyo3(signature = (status, traceback, cause, names, keepers))]
 fn end(
     status: i32,
     traceback: Option<String>,
     cause: Option<(u32, String)>,
     names: BTreeMap<u32, String>,
+    keepers: String,
 ) -> PyResult<Vec<u8>> {
-    let outcome = end_run(status, traceback, cause, names)
+    let outcome = end_run(status, traceback, cause, names, keepers)
         .ok_or_else(|| PyRuntimeError::new_err("no run has begun"))?;
     postcard::to_allocvec(&outcome).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }

@@ -3,7 +3,9 @@
 Peaks by iteration, who holds memory, and where segments first exceeded a GPU's memory.
 """
 
+import json
 import os
+import pickle
 import sys
 
 from blockyard_dry_run import growth, holders, initial, places, ranks, values
@@ -172,19 +174,19 @@ class Measured:
                     "are those since the program's own reset",
                 }
             )
-        found = {"devices": self.peaks.whole(), "holders": self.holders}
+        found = {"devices": self.peaks.whole(), "holders": self.holders, "conf": _conf()}
         if self.settings["ends_at_oom"]:
             found["files"] = places.own_files()
         if self.failed is not None:
             return {**found, "failed": self.failed, "error": "OutOfMemoryError", "error_at": self.failed["at"]}
         if self.settings["totals"]:
             found["crossings"] = self._crossings(cuda)
+        found["is_growth_seen"] = self.growth.is_seen()
+        found["growth"] = self.growth.finish(error, self.exception)
         if self.settings["snapshot"]:
-            cuda.memory._dump_snapshot(self.settings["snapshot"])
+            _write_snapshot(cuda, self.settings["snapshot"], found["growth"])
         elif self.settings["requests"] and not self.settings["totals"] and os.getpid() == self.process:
             cuda.memory._dump_snapshot(self.settings["requests"])
-        found["is_growth_seen"] = self.growth.is_seen()
-        found["growth"] = growth.for_report(self.growth.finish(error, self.exception))
         return found
 
     def allocations(self):
@@ -208,6 +210,23 @@ class Measured:
             inside = [at for before, after, at in self.backward if before <= total < after]
             place = inside[0] if inside else None
         return place
+
+
+def _conf():
+    """The settings of the allocator, by the option, the environment or the program itself."""
+    names = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
+
+
+def _write_snapshot(cuda, path, kept):
+    """Writes PyTorch's snapshot, with the objects that kept blocks under a key of our own."""
+    if not kept["rows"]:
+        cuda.memory._dump_snapshot(path)
+        return
+    snapshot = cuda.memory._snapshot()
+    snapshot["blockyard_keepers"] = json.dumps(kept)
+    with open(path, "wb") as file:
+        pickle.dump(snapshot, file)
 
 
 def _first_above(trace, totals):

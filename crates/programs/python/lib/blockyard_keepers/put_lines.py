@@ -3,6 +3,7 @@
 import ast
 import collections
 import functools
+import linecache
 import types
 
 # Methods of containers that add elements, and what the line then does.
@@ -53,10 +54,10 @@ def _files_of_class(value):
 
 @functools.cache
 def _tree(file):
+    # A program in the page is in no file: Python's cache of lines has its text.
     try:
-        with open(file, "rb") as text:
-            return ast.parse(text.read())
-    except (OSError, SyntaxError, ValueError):
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
         return ast.Module([], [])
 
 

@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockyard_answers::{DryRunKeeper, DryRunPutLine, ProgramLine};
-use blockyard_record::Bytes;
+use blockyard_answers::{Keeper, ProgramLine, PutLine};
+use blockyard_record::{Bytes, counted, shortened_path};
 use serde::Deserialize;
+
+use crate::{IterationSource, Leaks, Run, growth_text};
 
 /// The fewest iterations from which growth can be recognized, as `blockyard leaks` has it.
 const MIN_ITERATIONS: usize = 4;
@@ -13,14 +15,25 @@ const MIN_ITERATIONS: usize = 4;
 /// The most lines of a keeper that made what it keeps.
 const MAX_LINES: usize = 3;
 
-/// A variable with a graph, by the runner's name.
+/// A variable with a graph, by the search's name.
 const GRAPH: &str = "graph";
 
-/// The objects that kept blocks when the runner searched last.
+/// A keeper of less than one in this many of the bytes at the peak is not named.
+const MIN_KEPT_DIVISOR: u64 = 1000;
+/// How many keepers are named.
+const MAX_KEEPERS: usize = 4;
+
+/// The objects that kept blocks when the search in the program's process ended last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct FoundKeepers {
     rows: Vec<FoundKeeper>,
     lines: Vec<ProgramLine>,
+    /// How many allocations each device had had in the end.
+    #[serde(default)]
+    made: Vec<u64>,
+    /// After how many allocations of each device an iteration ended, where the process knew.
+    #[serde(default)]
+    iteration_ends: Vec<Vec<u64>>,
 }
 
 /// An object that kept blocks.
@@ -30,7 +43,7 @@ struct FoundKeeper {
     function: Option<String>,
     kind: String,
     is_in_module_call: bool,
-    put_at: Vec<DryRunPutLine>,
+    put_at: Vec<PutLine>,
     blocks: Vec<KeptBlock>,
     /// How many allocations each device had had at the search.
     made: Vec<u64>,
@@ -50,23 +63,100 @@ pub struct IterationEnds {
     pub are_known: bool,
 }
 
+impl IterationEnds {
+    /// The ends by the requests of a run whose device had had `made` allocations in the end; `None` where no
+    /// iterations are known, or the run has more allocations.
+    fn of(run: &Run, found: &Leaks, made: u64) -> Option<Self> {
+        if found.answer.steps == IterationSource::Parts || found.are_layers {
+            return None;
+        }
+        let served = |end| run.served_before(end) as u64;
+        // A history that is full has the last requests alone.
+        let before = made.checked_sub(served(run.requests().len()))?;
+        let ends = found.answer.boundaries.iter().map(|end| usize::try_from(*end).unwrap_or(usize::MAX));
+        Some(Self {
+            allocations: ends.map(|end| before.saturating_add(served(end))).collect(),
+            are_known: found.has_known_iterations,
+        })
+    }
+}
+
+/// The objects of the program that keep more from iteration to iteration, by descending growth, as the file of
+/// the run has them; empty where the file is not of a dry run or of a simulation.
+#[must_use]
+pub fn keepers(run: &Run, found: &Leaks) -> Vec<Keeper> {
+    let Some((keepers, device)) = run.found_keepers() else { return Vec::new() };
+    let mut ends = vec![IterationEnds::default(); device];
+    ends.push(keepers.iteration_ends(device, run, found));
+    keepers.growing(&ends)
+}
+
+/// The keepers that a reader is told of: those of the most growth that keep a share of the bytes at the peak.
+pub fn shown_keepers(keepers: &[Keeper], peak: Bytes) -> impl Iterator<Item = &Keeper> {
+    let is_much = move |keeper: &&Keeper| keeper.growth.get().saturating_mul(MIN_KEPT_DIVISOR) >= peak.get();
+    keepers.iter().filter(is_much).take(MAX_KEEPERS)
+}
+
+/// ``each of 58 iterations kept 1 tensor (10 KiB)``.
+#[must_use]
+pub fn keeper_growth_text(keeper: &Keeper) -> String {
+    growth_text(keeper.iterations, "iteration", keeper.growth_tensors, keeper.growth)
+}
+
+/// ``` `history` in `main` (train.py:17 appends) keeps 60 tensors, 600 KiB, made at train.py:10```.
+#[must_use]
+pub fn keeper_text(keeper: &Keeper) -> String {
+    let function = keeper.function.as_ref().map_or_else(String::new, |name| format!(" in `{name}`"));
+    let put: Vec<String> = keeper
+        .put_at
+        .iter()
+        .map(|line| format!("{}:{} {}", shortened_path(&line.file), line.line, line.action))
+        .collect();
+    let put = if put.is_empty() { String::new() } else { format!(" ({})", put.join(", ")) };
+    let made: Vec<String> =
+        keeper.made_at.iter().map(|line| format!("{}:{}", shortened_path(&line.file), line.line)).collect();
+    let made = match made.split_last() {
+        None => String::new(),
+        Some((last, [])) => format!(", made at {last}"),
+        Some((last, others)) => format!(", made at {} and {last}", others.join(", ")),
+    };
+    let graphs = match keeper.of_graphs {
+        0 => String::new(),
+        some if keeper.kind == GRAPH => format!(", {some} of them through its graph"),
+        some => format!(", {some} of them through the graphs of the others"),
+    };
+    let tensors = counted(keeper.tensors, "tensor");
+    format!("`{}`{function}{put} keeps {tensors}, {}{graphs}{made}", keeper.name, keeper.bytes)
+}
+
 impl FoundKeepers {
-    /// Whether the runner found no object.
+    /// Reads the JSON of the search; none for another text.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+    pub fn read(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    /// The ends of the iterations of a device: those that the process knew, or else those by the requests of
+    /// the device's run.
+    #[must_use]
+    pub fn iteration_ends(&self, device: usize, run: &Run, found: &Leaks) -> IterationEnds {
+        let known = self.iteration_ends.get(device).filter(|ends| ends.len() >= MIN_ITERATIONS);
+        if let Some(ends) = known {
+            return IterationEnds { allocations: ends.clone(), are_known: true };
+        }
+        let made = self.made.get(device);
+        made.and_then(|made| IterationEnds::of(run, found, *made)).unwrap_or_default()
     }
 
     /// The objects that keep more from iteration to iteration, by descending growth. `ends` are by device.
     #[must_use]
-    pub fn growing(&self, ends: &[IterationEnds]) -> Vec<DryRunKeeper> {
-        let mut found: Vec<DryRunKeeper> =
-            self.rows.iter().filter_map(|row| self.keeper(row, ends)).collect();
+    pub fn growing(&self, ends: &[IterationEnds]) -> Vec<Keeper> {
+        let mut found: Vec<Keeper> = self.rows.iter().filter_map(|row| self.keeper(row, ends)).collect();
         found.sort_by_key(|keeper| Reverse(keeper.growth));
         found
     }
 
-    fn keeper(&self, row: &FoundKeeper, ends: &[IterationEnds]) -> Option<DryRunKeeper> {
+    fn keeper(&self, row: &FoundKeeper, ends: &[IterationEnds]) -> Option<Keeper> {
         let of_devices = ends.iter().enumerate().filter_map(|(device, ends)| {
             // A forward pass keeps the activations of its layers until backward: nothing grows.
             let may_be_layers = !ends.are_known && (row.is_in_module_call || row.kind == GRAPH);
@@ -85,7 +175,7 @@ impl FoundKeepers {
         let sum = |blocks: &[&KeptBlock]| blocks.iter().map(|block| block.2).sum::<Bytes>();
         let (all, grown): (Vec<_>, Vec<_>) =
             (row.blocks.iter().collect(), row.blocks.iter().filter(is_growth).collect());
-        Some(DryRunKeeper {
+        Some(Keeper {
             name: row.name.clone(),
             function: row.function.clone(),
             kind: row.kind.clone(),
@@ -138,6 +228,13 @@ fn rising(ends: &[u64], numbers: &[u64]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
+    use blockyard_record::Bytes;
+    use blockyard_workload::Workload;
+
+    use crate::{Run, leaks};
+
     use super::{FoundKeepers, IterationEnds};
 
     /// A list with a block of 512 bytes for each of these numbers, in a run of 100 allocations.
@@ -151,7 +248,7 @@ mod tests {
             blocks.join(",")
         );
         let text = format!("{{\"rows\":[{row}],\"lines\":[{{\"file\":\"a.py\",\"line\":4}}]}}");
-        serde_json::from_str(&text).unwrap()
+        FoundKeepers::read(&text)
     }
 
     fn ends(are_known: bool) -> [IterationEnds; 1] {
@@ -183,6 +280,22 @@ mod tests {
         assert_eq!(found(&each, "graph").growing(&ends(false)), []);
         assert_eq!(found(&each, "graph").growing(&ends(true)).len(), 1);
         assert_eq!(found(&each, "list").growing(&ends(false)).len(), 1);
+    }
+
+    #[test]
+    fn iterations_that_the_process_knew_count_before_those_of_the_requests() {
+        let text = "repeat 9 as i { a = alloc 30 MiB\n kept[i] = alloc 1 MiB\n b = alloc 2 MiB\n free a, b }";
+        let run = Run::from_workload("", Workload::parse(text).unwrap(), "", Bytes::gib(1));
+        let found = leaks(&run, &mut |_| ControlFlow::Continue(())).unwrap();
+        let keepers =
+            FoundKeepers::read(r#"{"rows":[],"lines":[],"made":[27],"iteration_ends":[[3,6,9,12]]}"#);
+        let known = keepers.iteration_ends(0, &run, &found);
+        assert_eq!((known.allocations.as_slice(), known.are_known), (&[3, 6, 9, 12][..], true));
+        let keepers = FoundKeepers::read(r#"{"rows":[],"lines":[],"made":[30],"iteration_ends":[[30]]}"#);
+        let by_requests = keepers.iteration_ends(0, &run, &found);
+        // Three allocations came before the run's first request.
+        assert_eq!(by_requests.allocations.last(), Some(&30));
+        assert_eq!(FoundKeepers::read("no JSON").iteration_ends(0, &run, &found), IterationEnds::default());
     }
 
     #[test]

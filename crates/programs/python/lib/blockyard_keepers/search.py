@@ -226,19 +226,29 @@ def _qualname(code):
 
 
 def variables(frame):
-    """The local variables of a function's frame.
+    """The local variables of a function's frame. Before Python 3.13, `frame.f_locals` is a copy that keeps the values until
+    the function ends."""
+    code = frame.f_code
+    if (3, 12) <= sys.version_info < (3, 13):
+        return _variables_of_312(frame, code.co_varnames + code.co_cellvars)
+    names = frame.f_locals
+    found = [(name, names[name]) for name in code.co_varnames + code.co_cellvars if name in names]
+    # The copy is the frame's alone, unless the program itself asked for it.
+    if type(names) is dict and code.co_flags & 1 and sys.getrefcount(names) == 3:
+        names.clear()
+    return found
 
-    `frame.f_locals` would keep the values until the function ends, before Python 3.13; Python 3.11 and older have
-    nothing else.
-    """
-    if sys.version_info < (3, 12):
-        return []
+
+if (3, 12) <= sys.version_info < (3, 13):
+    # Now, because an import in the middle of a program moves its garbage collections.
     import ctypes
 
+
+def _variables_of_312(frame, names):
     read = ctypes.pythonapi.PyFrame_GetVar
     read.restype, read.argtypes = ctypes.py_object, (ctypes.py_object, ctypes.py_object)
     found = []
-    for name in frame.f_code.co_varnames + frame.f_code.co_cellvars:
+    for name in names:
         try:
             found.append((name, read(frame, name)))
         except NameError:
