@@ -1,11 +1,11 @@
-//! The page's samples, and traces in columns.
+//! The page's samples.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use blockyard_pytorch::{CompactTrace, RecordedRun, snapshot};
+use blockyard_pytorch::snapshot;
 
 /// The files of stacks that a sample may name beside its program and Python's own `<frozen runpy>`: packages,
 /// from their folder on.
@@ -39,17 +39,4 @@ fn samples_are_small_and_name_their_own_files_without_a_folder() {
         count += 1;
     }
     assert_eq!(count, 5);
-}
-
-#[test]
-fn columns_keep_every_recorded_trace() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/programs");
-    for file in std::fs::read_dir(folder).unwrap() {
-        let path = file.unwrap().path();
-        let run = RecordedRun::read(&std::fs::read(&path).unwrap()).unwrap();
-        let Some(trace) = run.trace else { continue };
-        let columns = serde_json::to_string(&CompactTrace::of(&trace)).unwrap();
-        let text = format!("{{\"meta\":{{\"total_memory\":1}}}}\n{{\"compact_trace\":{columns}}}");
-        assert!(RecordedRun::parse(&text).unwrap().trace == Some(trace), "{}", path.display());
-    }
 }
