@@ -71,13 +71,14 @@ const CLASSES: &[Class] = &[
     class("WhatIf", &["WhatIfAnswer"], ""),
     class("Search", &["SearchAnswer"], "`front` has the outcomes themselves.")
         .from(&["_answer.SearchBase"]),
+    // Before its users: Python reads annotations as it makes a class.
+    class("GapOutcome", &["GapOutcome"], ""),
     class("Change", &["Change"], "`value` has what is set or freed.").from(&["_answer.ChangeBase"]),
     class("Autopsy", &["AutopsyAnswer"], "").from(&["_answer.AutopsyBase"]),
     class("Finding", &["Finding"], ""),
     class("HoldingLine", &["HoldingLine"], ""),
     class("GapParts", &["GapParts"], ""),
     class("GapAtMoment", &["GapAtMoment"], ""),
-    class("GapOutcome", &["GapOutcome"], ""),
     class("GapRemedy", &["GapRemedy"], ""),
     class("Gap", &["Gap"], ""),
     class("CodeFix", &["CodeFix"], ""),

@@ -1,7 +1,5 @@
 //! Why a file is not a recording that can be replayed.
 
-use crate::compact::CompactError;
-
 /// Why a file is not a recording that can be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -60,9 +58,6 @@ pub enum LineError {
         /// The message of the JSON reader.
         cause: String,
     },
-    /// The columns of a compact trace do not fit each other.
-    #[error(transparent)]
-    Columns(#[from] CompactError),
     /// An operation lacks a member.
     #[error("the operation has no \"{0}\"")]
     NoMember(&'static str),

@@ -5,8 +5,7 @@
 //! these names do. [`log`] writes runs in the format that this crate reads.
 //!
 //! [`snapshot`] reads and writes the snapshots of `torch.cuda.memory._dump_snapshot`, with the help of
-//! `pickle`. [`CompactTrace`] (`compact`) is a trace in columns, `gzip` the container of packed files,
-//! `host_stats` the statistics of pinned memory.
+//! `pickle`. `gzip` is the container of packed files, `host_stats` the statistics of pinned memory.
 //!
 //! [`PastedText`] has the numbers of texts about memory other than snapshots, [`timeline_workload`] the
 //! requests of a profiler's memory timeline.
@@ -43,7 +42,6 @@
     )
 )]
 
-mod compact;
 mod error;
 mod gzip;
 mod host_stats;
@@ -57,7 +55,6 @@ mod stats;
 mod summary;
 pub mod trace;
 
-pub use compact::{CompactError, CompactTrace};
 pub use error::{GzipError, LineError, ReadError};
 pub use host_stats::host_memory_stats;
 pub use pasted::{PastedText, timeline_workload};

@@ -6,7 +6,6 @@ use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntr
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
-use crate::compact::CompactTrace;
 use crate::gzip::gunzip;
 use crate::recorded::{
     AllocationResult, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,
@@ -114,10 +113,6 @@ impl RecordedRun {
         if let Some(trace) = line.trace {
             self.trace = Some(trace.into_iter().map(TraceEntry::from).collect());
         }
-        if let Some(columns) = line.compact_trace {
-            let damaged = |error| ReadError::Line { line: number, error: LineError::Columns(error) };
-            self.trace = Some(columns.entries().map_err(damaged)?);
-        }
         if let Some(segments) = line.segments {
             self.segments = Some(segments.into_iter().map(RecordedSegment::from).collect());
         }
@@ -181,7 +176,6 @@ struct AnyLine {
     pool: Option<u32>,
     stats: Option<StatMap>,
     trace: Option<Vec<TraceLine>>,
-    compact_trace: Option<CompactTrace>,
     segments: Option<Vec<SegmentLine>>,
     memory_summary: Option<String>,
     keepers: Option<serde_json::Value>,

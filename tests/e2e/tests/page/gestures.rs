@@ -372,9 +372,13 @@ fn the_flame_graph_of_holders_has_every_gesture() -> Result<()> {
         page.wait_for(&id("picked"))?;
         let chosen = other_picture(page, &canvas, &before, "a frame around the chosen node")?;
         page.press("+")?;
-        other_picture(page, &canvas, &chosen, "a key")?;
+        let near = other_picture(page, &canvas, &chosen, "a key")?;
         page.press("0")?;
-        wait_for_picture(page, &canvas, &chosen, "the whole again")?;
+        let whole = other_picture(page, &canvas, &near, "the whole again")?;
+        page.press("+")?;
+        other_picture(page, &canvas, &whole, "a key")?;
+        page.press("-")?;
+        wait_for_picture(page, &canvas, &whole, "as much as before")?;
         page.check_accessible()
     })
 }

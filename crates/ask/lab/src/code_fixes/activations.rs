@@ -6,7 +6,7 @@ use blockyard_record::Bytes;
 
 use super::Proposal;
 use super::changed_requests::ChangedRequests;
-use super::training::{Block, Phase, Training, function, is_gradient};
+use super::training::{Block, Phase, Training, function};
 use crate::CodeFixKind;
 
 /// Half the batch: half of each block that lives for one iteration, unless it has the size of a parameter.
@@ -14,7 +14,6 @@ pub(super) fn smaller_batch(training: &Training<'_>) -> Option<Proposal> {
     if !training.has_backward() {
         return None;
     }
-    let fixed = training.sizes_of_parameters();
     let mut changed = ChangedRequests::of(training);
     // The stacks of data that earlier iterations made and freed.
     let mut data: HashSet<usize> = HashSet::new();
@@ -31,7 +30,9 @@ pub(super) fn smaller_batch(training: &Training<'_>) -> Option<Proposal> {
                     true
                 }
                 Phase::Other => data.contains(&block.stack),
-                Phase::Backward => !is_gradient(block, pass) && !fixed.contains(&block.size),
+                Phase::Backward => {
+                    !training.is_gradient(block, pass) && !training.parameters.contains(&block.size)
+                }
                 _ => false,
             };
             if is_scaled {

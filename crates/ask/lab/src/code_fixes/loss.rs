@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use blockyard_record::{Bytes, frame_text, own_line};
 
 use super::changed_requests::ChangedRequests;
-use super::training::{Block, Phase, Training, function, is_gradient};
+use super::training::{Block, Phase, Training, function};
 use super::{LEAST_SHARE, Proposal};
 use crate::CodeFixKind;
 
@@ -42,7 +42,7 @@ pub(super) fn chunked(training: &Training<'_>, peak: Bytes) -> Option<Proposal> 
             let is_logits = place < first && place.saturating_add(BEFORE_LOSS) >= first;
             let is_later = place >= first && place < backward;
             let is_gradient_of_logits = block.phase == Phase::Backward
-                && !is_gradient(block, pass)
+                && !training.is_gradient(block, pass)
                 && place < backward.saturating_add(AFTER_LOSS);
             if (is_logits || is_later || is_gradient_of_logits) && is_like(block.size, size) {
                 changed.divide(block, CHUNKS);
@@ -50,7 +50,7 @@ pub(super) fn chunked(training: &Training<'_>, peak: Bytes) -> Option<Proposal> 
         }
         // Each chunk makes a gradient of the last layer, which is added to that of the chunks before.
         let later = blocks.get(backward..).unwrap_or_default().iter().take(AFTER_LOSS);
-        let gradient = later.filter(|block| is_gradient(block, pass)).max_by_key(|block| block.size);
+        let gradient = later.filter(|block| training.is_gradient(block, pass)).max_by_key(|block| block.size);
         if let Some(block) = gradient {
             changed.add((pass.backward, block.request.saturating_add(1)), block.size, block.stream);
         }

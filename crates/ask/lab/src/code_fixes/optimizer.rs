@@ -7,7 +7,7 @@ use blockyard_workload::TensorId;
 
 use super::Proposal;
 use super::changed_requests::ChangedRequests;
-use super::training::{Block, Pass, Phase, Training, function, is_gradient};
+use super::training::{Block, Pass, Phase, Training, function};
 use crate::CodeFixKind;
 
 pub(super) fn proposals(training: &Training<'_>) -> Vec<Proposal> {
@@ -119,7 +119,7 @@ fn freed_gradients(training: &Training<'_>, steps: &Steps) -> Option<Proposal> {
     let mut changed = ChangedRequests::of(training);
     let mut temporaries = Temporaries::default();
     for pass in &training.passes {
-        for block in training.of_pass(pass).iter().filter(|block| is_gradient(block, pass)) {
+        for block in training.of_pass(pass).iter().filter(|block| training.is_gradient(block, pass)) {
             let mut lives = Vec::new();
             let mut from = block.request;
             let later = training.passes.iter().skip(1).zip(&steps.after);
@@ -168,7 +168,7 @@ impl Temporaries {
     ) -> usize {
         let taken = self.taken.entry((pass.backward, size)).or_default();
         let is_temporary = |block: &&Block| {
-            block.phase == Phase::Backward && block.size == size && !is_gradient(block, pass)
+            block.phase == Phase::Backward && block.size == size && !training.is_gradient(block, pass)
         };
         let found = training.of_pass(pass).iter().filter(is_temporary).nth(*taken);
         *taken = taken.saturating_add(1);

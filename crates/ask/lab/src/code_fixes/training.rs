@@ -67,6 +67,8 @@ pub(super) struct Training<'a> {
     pub(super) stacks: Vec<Vec<String>>,
     /// The last one may have no backward pass, where the run fails before.
     pub(super) passes: Vec<Pass>,
+    /// The sizes of parameters and gradients.
+    pub(super) parameters: HashSet<Bytes>,
 }
 
 /// With more short stretches of allocations without a stack than this, they are not backward passes.
@@ -78,11 +80,19 @@ impl<'a> Training<'a> {
     pub(super) fn of(run: &'a Run, failed: Option<usize>) -> Option<Self> {
         let end = failed.map_or(run.requests().len(), |failed| failed.saturating_add(1));
         let fails = failed.is_some();
-        let mut training =
-            Self { run, end, fails, blocks: Vec::new(), stacks: vec![Vec::new()], passes: Vec::new() };
+        let mut training = Self {
+            run,
+            end,
+            fails,
+            blocks: Vec::new(),
+            stacks: vec![Vec::new()],
+            passes: Vec::new(),
+            parameters: HashSet::new(),
+        };
         training.read_blocks(failed);
         training.find_passes()?;
         training.find_activations();
+        training.find_parameters();
         Some(training)
     }
 
@@ -185,23 +195,30 @@ impl<'a> Training<'a> {
         self.stacks.get(block.stack).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The sizes of parameters and gradients.
-    pub(super) fn sizes_of_parameters(&self) -> HashSet<Bytes> {
-        let mut sizes: HashSet<Bytes> = HashSet::new();
-        sizes.extend(
-            self.blocks.iter().filter(|block| block.phase == Phase::Building).map(|block| block.size),
-        );
-        // Where the run fails in a backward pass, it is not known what would live on.
-        for pass in self.passes.iter().filter(|pass| !self.fails || pass.end < self.end) {
-            let gradients = self.of_pass(pass).iter().filter(|block| is_gradient(block, pass));
+    /// Whether a block is a gradient: it lives on after the pass that made it. Where the run fails in that pass, a
+    /// gradient has the size of a parameter.
+    pub(super) fn is_gradient(&self, block: &Block, pass: &Pass) -> bool {
+        lives_on(block, pass) && (!self.is_open(pass) || self.parameters.contains(&block.size))
+    }
+
+    /// Whether the run fails in a pass.
+    fn is_open(&self, pass: &Pass) -> bool {
+        self.fails && pass.end == self.end
+    }
+
+    fn find_parameters(&mut self) {
+        let built = self.blocks.iter().filter(|block| block.phase == Phase::Building);
+        let mut sizes: HashSet<Bytes> = built.map(|block| block.size).collect();
+        for pass in self.passes.iter().filter(|pass| !self.is_open(pass)) {
+            let gradients = self.of_pass(pass).iter().filter(|block| lives_on(block, pass));
             sizes.extend(gradients.map(|block| block.size));
         }
-        sizes
+        self.parameters = sizes;
     }
 }
 
-/// Whether a block of a pass lives on after the pass that made it.
-pub(super) fn is_gradient(block: &Block, pass: &Pass) -> bool {
+/// Whether a block that a backward pass makes lives on after it.
+fn lives_on(block: &Block, pass: &Pass) -> bool {
     block.phase == Phase::Backward && block.freed >= pass.end
 }
 

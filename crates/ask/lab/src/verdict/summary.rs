@@ -6,7 +6,7 @@ use blockyard_record::counted;
 
 use super::Verdict;
 use crate::forecast::forecast_end;
-use crate::{Change, ChangeKind, FindingTopic};
+use crate::{Change, ChangeKind, FindingTopic, Forecast};
 
 /// At most this many changes are listed.
 const MAX_FIXES: usize = 3;
@@ -46,9 +46,10 @@ impl Verdict {
         text
     }
 
-    /// The first change of a setting, of the program, and of the memory that a replay proved, in this order of
-    /// the failure; none of the program where [an estimate](blockyard_answers::VerdictAnswer::code_fixes) is
-    /// about its code. Empty for a run without a failure.
+    /// The first change of a setting, of the program, and of the memory that a replay proved, those after which
+    /// a later iteration fails at the end; none of the program where [an
+    /// estimate](blockyard_answers::VerdictAnswer::code_fixes) is about its code. Empty for a run without a
+    /// failure.
     #[must_use]
     pub fn best_changes(&self) -> Vec<&Change> {
         const PROGRAM: u8 = 2;
@@ -57,8 +58,11 @@ impl Verdict {
             ChangeKind::Limit(_) => 1,
             _ => PROGRAM,
         };
+        let mut changes: Vec<&Change> =
+            self.autopsy.iter().flat_map(|autopsy| &autopsy.failure.changes).collect();
+        changes.sort_by_key(|change| matches!(change.forecast, Some(Forecast::Fails { .. })));
         let mut best: Vec<&Change> = Vec::new();
-        for change in self.autopsy.iter().flat_map(|autopsy| &autopsy.failure.changes) {
+        for change in changes {
             let is_wanted = kind(change) != PROGRAM || self.answer.code_fixes.is_empty();
             if is_wanted && best.iter().all(|known| kind(known) != kind(change)) {
                 best.push(change);

@@ -205,8 +205,8 @@ fn gradients_that_live_through_the_forward_pass_are_freed_after_the_step() {
     assert_eq!(taken(&found, CodeFixKind::FreedGradients), Some((80, 600)));
 }
 
-#[test]
-fn the_loss_in_chunks_has_the_logits_of_one_chunk() {
+/// A last layer with a weight of 40 MiB, which gets 20 MiB and makes logits of 160 MiB.
+fn train_last_layer() -> Program {
     let mut program = Program::default();
     program.alloc(40, BUILD);
     let (mut data, mut gradient) = (None, None);
@@ -224,11 +224,24 @@ fn the_loss_in_chunks_has_the_logits_of_one_chunk() {
         gradient = Some(program.alloc(40, BACKWARD));
         program.free([of_logits, hidden]);
     }
-    let found = program.verdict();
+    program
+}
+
+#[test]
+fn the_loss_in_chunks_has_the_logits_of_one_chunk() {
+    let found = train_last_layer().verdict();
     // 40 of the weight, 20 of data, 20 of what the last layer gets; 480 of three blocks as large as the logits, or
     // 60 of those of one chunk and 40 of the gradient of the chunks before.
     assert_eq!(taken(&found, CodeFixKind::ChunkedLoss), Some((380, 180)));
     assert_eq!(fix(&found, CodeFixKind::ChunkedLoss).unwrap().lines, ["loss train.py:9"]);
+}
+
+#[test]
+fn a_gradient_of_the_logits_that_finds_no_memory_is_cut_into_chunks_too() {
+    let found = train_last_layer().verdict_under(Some(Bytes::mib(500)));
+    // 80, and 480 or 60.
+    assert_eq!(taken(&found, CodeFixKind::ChunkedLoss), Some((420, 140)));
+    assert_eq!(fix(&found, CodeFixKind::ChunkedLoss).unwrap().passes, Some(true));
 }
 
 #[test]

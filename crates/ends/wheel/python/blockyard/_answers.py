@@ -186,6 +186,18 @@ class Search(_answer.SearchBase):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class GapOutcome(_answer.Answer):
+    """What a replay reserves and costs."""
+
+    peak_reserved: int
+    """The most bytes reserved at a time."""
+    device_calls: int
+    """How many segments the device gave and got back."""
+    alloc_retries: int
+    """How many requests found memory only after the cache was released."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Change(_answer.ChangeBase):
     """A change that was replayed. `value` has what is set or freed."""
 
@@ -307,18 +319,6 @@ class GapAtMoment(_answer.Answer):
     """The stream whose own bytes are `free_pieces` and `free_segments`: that of the request, or the stream that reserves most where the request asks for no memory."""
     pool_id: list[int]
     """The memory pool whose own bytes are `free_pieces` and `free_segments`, found as `stream` is; `[0, 0]` is the default pool."""
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class GapOutcome(_answer.Answer):
-    """What a replay reserves and costs."""
-
-    peak_reserved: int
-    """The most bytes reserved at a time."""
-    device_calls: int
-    """How many segments the device gave and got back."""
-    alloc_retries: int
-    """How many requests found memory only after the cache was released."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
