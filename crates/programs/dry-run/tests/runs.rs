@@ -49,6 +49,22 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("the folder is made")
 }
 
+/// The runner as it is where a dry run is prepared: with the package that the simulation has too.
+fn link_runner(folder: &Path) {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let runner = folder.join("runner");
+    fs::create_dir(&runner).expect("the folder is made");
+    for path in [
+        "dry-run/src/runner/__main__.py",
+        "dry-run/src/runner/blockyard_dry_run",
+        "dry-run/src/runner/children",
+        "python/lib/blockyard_keepers",
+    ] {
+        let path = programs.join(path);
+        symlink(&path, runner.join(path.file_name().expect("a name"))).expect("a link");
+    }
+}
+
 fn stub() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stub/site-packages")
 }
@@ -69,8 +85,7 @@ fn done(source: &str, asked: &RunOptions) -> Option<RunOutput> {
         return None;
     }
     let folder = folder();
-    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner"), folder.path().join("runner"))
-        .expect("a link");
+    link_runner(folder.path());
     let file = folder.path().join("program.py");
     fs::write(&file, source).expect("the program is written");
     let in_folder = |name: &str| folder.path().join(name);
@@ -307,8 +322,7 @@ fn a_run_that_is_stopped_is_ended() {
         return;
     }
     let folder = folder();
-    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner"), folder.path().join("runner"))
-        .expect("a link");
+    link_runner(folder.path());
     let file = folder.path().join("program.py");
     fs::write(&file, "import time\ntime.sleep(600)\n").expect("the program is written");
     let asked = program(file, folder.path().join("output"));
