@@ -47,7 +47,7 @@ impl Recommendation {
             match forecaster.forecast(&under, on_done)? {
                 fails @ Some(Forecast::Fails { .. }) => found.passed_over.push((index, fails)),
                 _ if !own_grows && forecaster.grows(&under, on_done)? => {
-                    found.passed_over.push((index, None))
+                    found.passed_over.push((index, None));
                 }
                 forecast => {
                     (found.best, found.forecast) = (Some(index), forecast);

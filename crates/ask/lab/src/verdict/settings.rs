@@ -73,8 +73,8 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
         (FindingTopic::Helps, helpful, "the request also passes"),
         (FindingTopic::DoesNotHelp, in_vain, "the request fails too"),
     ] {
-        // The settings that share a sentence: how it ends, and the changes with their texts.
-        let mut sharing: Vec<(Option<&Forecast>, Vec<(&str, &Change)>)> = Vec::new();
+        // The settings that share a sentence, and how it ends.
+        let mut sharing: Vec<(Option<&Forecast>, Vec<&Change>)> = Vec::new();
         let mut depending = Vec::new();
         for change in changes {
             match &change.kind {
@@ -85,11 +85,11 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                 ChangeKind::Setting(conf) if about == FindingTopic::Helps && findings.is_empty() => {
                     findings.push(Finding::about(about, &change.sentence, None).with_settings(&[conf]));
                 }
-                ChangeKind::Setting(conf) => {
+                ChangeKind::Setting(_) => {
                     let forecast = change.forecast.as_ref();
                     match sharing.iter_mut().find(|(known, _)| *known == forecast) {
-                        Some((_, changes)) => changes.push((conf, change)),
-                        None => sharing.push((forecast, vec![(conf, change)])),
+                        Some((_, changes)) => changes.push(change),
+                        None => sharing.push((forecast, vec![change])),
                     }
                 }
                 ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
@@ -101,9 +101,9 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
         }
         findings.extend(depending_findings(found.limit, &depending));
         findings.extend(sharing.into_iter().map(|(forecast, changes)| {
-            let confs: Vec<&str> = changes.iter().map(|(conf, _)| *conf).collect();
+            let confs: Vec<&str> = changes.iter().filter_map(|change| setting(change)).collect();
             let names: Vec<&str> = confs.iter().map(|conf| name(conf)).collect();
-            let replays: Option<Vec<GapOutcome>> = changes.iter().map(|(_, change)| change.outcome).collect();
+            let replays: Option<Vec<GapOutcome>> = changes.iter().map(|change| change.outcome).collect();
             let calls = replays
                 .map_or_else(String::new, |all| format!(", with {}", calls_text(&all, &failure.outcome)));
             let text = format!("with {} {also}{calls}{}", alternatives(&names), later(forecast));
@@ -120,6 +120,11 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
         findings.push(Finding::about(FindingTopic::DoesNotHelp, text, None));
     }
     findings
+}
+
+/// The text of a change that is a setting.
+fn setting(change: &Change) -> Option<&str> {
+    if let ChangeKind::Setting(conf) = &change.kind { Some(conf) } else { None }
 }
 
 /// What comes after the request, as the end of a sentence.

@@ -143,8 +143,8 @@ fn live_blocks() -> LiveBlocks {
         });
         let origins = device.origins();
         for (number, bytes) in live {
-            let line = usize::try_from(number).ok().and_then(|number| Some(origins.get(number)?.line));
-            let place = line.filter(|line| *line > 0).map_or(0, |line| {
+            let origin = usize::try_from(number).ok().and_then(|number| origins.get(number));
+            let place = origin.map(|origin| origin.line).filter(|line| *line > 0).map_or(0, |line| {
                 *places.entry(line).or_insert_with(|| {
                     found.lines.push(Line { file: file.clone(), line });
                     found.lines.len()
