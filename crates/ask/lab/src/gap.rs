@@ -31,8 +31,7 @@ const LEAST_SHARE: u64 = 20;
 /// The gap between the reserved and the requested bytes of a run, at the peak and at a failure, and the
 /// changes that lower the peak of reserved bytes. `None` if nothing is reserved.
 ///
-/// `setting` is the recommended setting ([`Recommendation`](crate::recommendation::Recommendation)), if there is one. It is
-/// replayed beside the other changes.
+/// `setting` is the recommended setting, if there is one. It is replayed beside the other changes.
 ///
 /// # Errors
 ///

@@ -30,8 +30,6 @@
 //!
 //! - **A pickle is data.** [`snapshot`] reads a pickle with a stack machine that has the opcodes of plain
 //!   data and stops at all others, so that no code of a file ever runs.
-//! - **Entries of traces are stored as columns** while they are read ([`CompactTrace`]), so that a file takes
-//!   less memory than its length.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
