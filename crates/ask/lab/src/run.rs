@@ -94,7 +94,7 @@ pub(crate) struct RecordedFacts {
     refused: Vec<usize>,
     /// The objects of the program that kept blocks, and the index of the run's device; `None` where the file
     /// has none.
-    keepers: Option<(Arc<FoundKeepers>, usize)>,
+    keepers: Option<(Arc<str>, usize)>,
     continues_after_oom: bool,
     /// Whether the recording has no request after the failed one.
     ends_at_failure: bool,
@@ -161,7 +161,7 @@ impl Run {
             refused: failed,
             keepers: Some(&recorded.keepers)
                 .filter(|keepers| !keepers.is_empty())
-                .map(|keepers| (Arc::new(FoundKeepers::read(keepers)), 0)),
+                .map(|keepers| (Arc::from(keepers.as_str()), 0)),
             continues_after_oom: continues,
             ends_at_failure: oom.is_some() && !continues,
             ..RecordedFacts::default()
@@ -266,8 +266,10 @@ impl Run {
     }
 
     /// The objects of the program that kept blocks, and the index of the run's device.
-    pub(crate) fn found_keepers(&self) -> Option<(&FoundKeepers, usize)> {
-        self.recorded.keepers.as_ref().map(|(keepers, device)| (&**keepers, *device))
+    ///
+    /// The text is read here and not with the run, so that a page without questions has no reader of JSON.
+    pub(crate) fn found_keepers(&self) -> Option<(FoundKeepers, usize)> {
+        self.recorded.keepers.as_ref().map(|(text, device)| (FoundKeepers::read(text), *device))
     }
 
     /// Says which device of the program the run is of.
