@@ -108,9 +108,9 @@ fn what_the_page_could_not_open_is_refused_and_nothing_is_lost() {
     let called = site(&out, &[&twice, &twice]);
     assert!(called.err.contains("two files have the name rank0.pickle.gz"), "{}", called.err);
     // A folder with other things in it stays as it is.
-    let called = site(&work.path(), &[]);
+    let called = site(work.path(), &[]);
     assert!(called.status == 2 && called.err.contains("has files of another origin"), "{}", called.err);
     fs::write(work.path().join("service-worker.js"), "// somebody's own").unwrap();
-    assert_eq!(site(&work.path(), &[]).status, 2);
+    assert_eq!(site(work.path(), &[]).status, 2);
     assert!(wrong.exists());
 }
