@@ -143,9 +143,10 @@ impl Hand {
                 if (at.x_px - from.x_px).hypot(at.y_px - from.y_px) < reach_px {
                     return None;
                 }
-                match is_brush {
-                    true => (Press::Brushing { from }, Gesture::Brush(from)),
-                    false => (Press::Panning { at }, Gesture::Pan(between(from, at))),
+                if is_brush {
+                    (Press::Brushing { from }, Gesture::Brush(from))
+                } else {
+                    (Press::Panning { at }, Gesture::Pan(between(from, at)))
                 }
             }
             Press::Panning { at: before } => (Press::Panning { at }, Gesture::Pan(between(before, at))),

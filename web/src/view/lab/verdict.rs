@@ -1,5 +1,7 @@
 //! The verdict about the run that is shown, in the order in which a reader asks.
 
+use std::path::Path;
+
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
     Change, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind, SearchResult, Verdict,
@@ -151,7 +153,7 @@ fn program_file(found: &VerdictAnswer) -> String {
         let line = held.callers.last().unwrap_or(&held.line);
         let place = line.rsplit(' ').next()?;
         let (file, _) = place.rsplit_once(':')?;
-        file.ends_with(".py").then(|| file.to_owned())
+        Path::new(file).extension().is_some_and(|kind| kind == "py").then(|| file.to_owned())
     };
     found.held.iter().find_map(file_of).unwrap_or_else(|| "train.py".to_owned())
 }
