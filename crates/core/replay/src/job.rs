@@ -41,8 +41,8 @@ pub enum Job {
         name: String,
         /// The content of the file, plain or gzip.
         bytes: Vec<u8>,
-        /// The index of the device in the file, for a snapshot of several devices; `None` for the one with
-        /// the longest trace.
+        /// The index of the device in the file, for a snapshot of several devices; `None` for one that ran out of
+        /// memory, or else the one with the longest trace.
         device: Option<usize>,
     },
 }
@@ -136,8 +136,8 @@ pub struct OpenFile<'a> {
     pub name: &'a str,
     /// The length of the file in bytes.
     pub length: u64,
-    /// The index of the device in the file, for a snapshot of several devices; `None` for the one with the
-    /// longest trace.
+    /// The index of the device in the file, for a snapshot of several devices; `None` for one that ran out of
+    /// memory, or else the one with the longest trace.
     pub device: Option<usize>,
 }
 
@@ -257,8 +257,8 @@ pub fn run_text(
 
 /// Opens a memory snapshot of PyTorch. The recording is made from the snapshot alone.
 ///
-/// If the snapshot has several devices, the device of `opening` is opened, or else the one with the longest
-/// trace.
+/// If the snapshot has several devices, the device of `opening` is opened, or else one that ran out of memory, or
+/// else the one with the longest trace.
 fn open_snapshot(
     opening: &OpenFile<'_>,
     content: impl Read,
@@ -325,16 +325,18 @@ fn compare_snapshot(
     })
 }
 
-/// The place of the device that the caller asked for, or else of the one with the longest trace. Host memory
-/// is shown where a file has nothing else.
+/// The place of the device that the caller asked for, or else of one that ran out of memory, or else of the one
+/// with the longest trace. Host memory is shown where a file has nothing else.
 fn shown_device(file: &SnapshotFile, asked: Option<usize>) -> usize {
-    let longest = || {
-        (0..file.devices.len()).max_by_key(|place| {
-            let device = file.devices.get(*place);
-            device.map_or((0, 0), |device| (device.trace.len(), device.segments.len()))
-        })
+    let first = || {
+        let order = |device: &DeviceSnapshot| (has_oom(device), device.trace.len(), device.segments.len());
+        (0..file.devices.len()).max_by_key(|place| file.devices.get(*place).map(order))
     };
-    asked.filter(|place| *place < file.memories().count()).or_else(longest).unwrap_or(0)
+    asked.filter(|place| *place < file.memories().count()).or_else(first).unwrap_or(0)
+}
+
+fn has_oom(device: &DeviceSnapshot) -> bool {
+    device.trace.iter().any(|entry| entry.entry.action == TraceAction::OutOfMemory)
 }
 
 fn opened_device(device: &DeviceSnapshot) -> OpenedDevice {
@@ -342,7 +344,7 @@ fn opened_device(device: &DeviceSnapshot) -> OpenedDevice {
         index: device.index,
         is_host: device.is_host,
         events: device.trace.len(),
-        has_oom: device.trace.iter().any(|entry| entry.entry.action == TraceAction::OutOfMemory),
+        has_oom: has_oom(device),
     }
 }
 
@@ -362,4 +364,25 @@ pub fn read(
     let config: AllocatorConfig = workload.conf().unwrap_or(conf).parse().map_err(RunError::Config)?;
     let capacity = workload.capacity().unwrap_or(capacity);
     Ok((workload, RunSettings { title: title.to_owned(), config, capacity }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+
+    #[test]
+    fn of_several_devices_the_one_that_ran_out_of_memory_is_shown() {
+        let entry = |action: &str| format!(r#"{{"action":"{action}","addr":512,"size":512,"stream":0}}"#);
+        let [alloc, oom] = [entry("alloc"), entry("oom")];
+        let shown = |traces: [&[&str]; 2]| {
+            let traces = traces.map(|entries| format!("[{}]", entries.join(","))).join(",");
+            let text = format!(r#"{{"segments":[],"device_traces":[{traces}]}}"#);
+            let file = snapshot::read(text.as_bytes(), &mut |_| ControlFlow::Continue(())).unwrap();
+            [None, Some(0), Some(1)].map(|asked| shown_device(&file, asked))
+        };
+        assert_eq!(shown([&[&alloc, &alloc], &[&oom]]), [1, 0, 1]);
+        assert_eq!(shown([&[&alloc, &alloc], &[&alloc]]), [0, 0, 1]);
+    }
 }
