@@ -1,7 +1,7 @@
 //! `blockyard dry-run`: a program with the PyTorch that is installed, on a machine without a GPU.
 
 mod addresses;
-mod growth;
+pub(crate) mod growth;
 mod options;
 mod orders;
 mod ranks;
@@ -16,7 +16,6 @@ use anyhow::{Context, bail};
 use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_other_orders, run_ranks};
 use blockyard_gpus::GpuProfile;
 
-pub(crate) use self::growth::write_keepers;
 pub(crate) use self::options::{DryRunOptions, ProgramOptions, PythonOption, gpu as gpu_of};
 use crate::exit_status::ExitStatus;
 use crate::options::{OpenOptions, PageOptions};

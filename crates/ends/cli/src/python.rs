@@ -20,7 +20,7 @@ use blockyard_torch::memory::LogEntry;
 use blockyard_workload::{Request, TensorId, Workload};
 use serde_json::json;
 
-use crate::dry_run::write_keepers;
+use crate::dry_run::growth::write_keepers;
 use crate::exit_status::ExitStatus;
 use crate::options::{MAX_HOST_MEMORY, MemoryOption, PythonOptions};
 use crate::output;
