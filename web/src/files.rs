@@ -9,8 +9,8 @@ pub(crate) use ranks::{Rank, deciding_rank};
 pub(crate) use samples::{SAMPLES, Sample, Samples};
 
 use blockyard_figure::Player;
+use blockyard_pytorch::PastedText;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
-use blockyard_pytorch::{PastedText, timeline_workload, unpack};
 use blockyard_record::Recording;
 use blockyard_replay::job::{JobError, JobOutput};
 use blockyard_replay::{Comparison, Progress};
@@ -87,7 +87,8 @@ const PROGRAM: &str = ".py";
 /// The ending of file names of JSON, as `blockyard fit` writes it.
 const JSON: &str = ".json";
 
-/// The ending of file names of a profiler's memory timeline with its events, packed.
+/// The ending of file names of a profiler's memory timeline with its events, which the command opens: a reader
+/// of JSON would be a part of the first load.
 const TIMELINE: &str = ".raw.json.gz";
 
 /// The events of a larger file do not fit the worker's memory.
@@ -205,12 +206,13 @@ impl Feature<FileSignals> {
             self.session.messages().work.set(None);
             return self.session.show_error(format!("{name} could not be read."));
         };
-        let is_packed = name.ends_with(TIMELINE);
-        let is_text = file_kind(&first) == FileKind::Other || name.ends_with(JSON) || is_packed;
+        if name.ends_with(TIMELINE) {
+            self.session.messages().work.set(None);
+            return self.session.show_error(format!("The command opens {name}: blockyard {name}"));
+        }
+        let is_text = file_kind(&first) == FileKind::Other || name.ends_with(JSON);
         if is_text && file.size() <= LONGEST_TEXT {
-            let text = first_bytes(&file, file.size()).await.and_then(|bytes| {
-                if is_packed { unpack(&bytes).ok() } else { String::from_utf8(bytes).ok() }
-            });
+            let text = first_bytes(&file, file.size()).await.and_then(|bytes| String::from_utf8(bytes).ok());
             if let Some(text) = text.filter(|text| !text.trim().is_empty())
                 && self.open_text(&name, &text)
             {
@@ -252,9 +254,6 @@ impl Feature<FileSignals> {
             self.session.lab().show_fit(name, text);
             return true;
         }
-        // The events of a profiler are shown as a workload.
-        let made = timeline_workload(text);
-        let text = made.as_deref().unwrap_or(text);
         match Workload::parse(text) {
             Ok(_) => {
                 self.session.navigation().place.set(Place::Workbench);
