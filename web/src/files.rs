@@ -9,7 +9,6 @@ pub(crate) use ranks::{Rank, deciding_rank};
 pub(crate) use samples::{SAMPLES, Sample, Samples};
 
 use blockyard_figure::Player;
-use blockyard_pytorch::PastedText;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_record::Recording;
 use blockyard_replay::job::{JobError, JobOutput};
@@ -264,14 +263,8 @@ impl Feature<FileSignals> {
                 self.session.show_error(format!("{name} was not opened. {}", sentence(&error.to_string())));
                 true
             }
-            Err(_) => match PastedText::read(text) {
-                Some(pasted) => {
-                    self.session.show_error(pasted.paragraph());
-                    true
-                }
-                // The reader of recordings gets any other text, since its error names the missing parts.
-                None => false,
-            },
+            // The reader of recordings gets any other text, since its error names the missing parts.
+            Err(_) => false,
         }
     }
 
