@@ -33,22 +33,6 @@ impl PastedText {
         message.and_then(OomMessage::read).map(|message| message.facts()).or_else(|| summary(text))
     }
 
-    /// All sentences one after the other.
-    #[must_use]
-    pub fn paragraph(&self) -> String {
-        let mut text = String::new();
-        for sentence in std::iter::once(&*self.headline)
-            .chain(self.facts.iter().map(|fact| &**fact))
-            .chain([self.unknown])
-        {
-            let mut characters = sentence.chars();
-            let first = characters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-            let space = if text.is_empty() { "" } else { " " };
-            let _ = write!(text, "{space}{first}{}.", characters.as_str());
-        }
-        text
-    }
-
     /// All sentences, each on a line.
     #[must_use]
     pub fn lines(&self) -> String {
