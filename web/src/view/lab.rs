@@ -153,7 +153,16 @@ fn section(session: Session, kind: QuestionKind, is_wanted: RwSignal<bool>) -> A
 }
 
 fn has_answer(session: Session, kind: QuestionKind) -> bool {
-    session.lab().answers().is_some_and(|answers| answers_of_kind(answers, kind) != Answers::default())
+    session.lab().answers().is_some_and(|answers| match kind {
+        QuestionKind::WhatIf => !answers.what_if.is_empty(),
+        QuestionKind::Search => answers.search.is_some(),
+        QuestionKind::Autopsy => answers.autopsy.is_some(),
+        QuestionKind::Bound => answers.bound.is_some(),
+        QuestionKind::CompareAllocators => answers.compare.is_some(),
+        QuestionKind::Leaks => answers.leaks.is_some(),
+        QuestionKind::Diff => answers.diff.is_some(),
+        QuestionKind::Verdict => answers.verdict.is_some(),
+    })
 }
 
 fn answer(session: Session, kind: QuestionKind) -> AnyView {

@@ -145,8 +145,11 @@ pub(super) fn figure_over_requests(
     let (area, part) = (NodeRef::<html::Div>::new(), RwSignal::new(AxisPart::WHOLE));
     let width = StoredValue::new(1.0);
     gesture::listen(area, move |gesture, at, _| {
-        let before = part.get_untracked();
-        let (left, width) = answer_sides(width.get_value());
+        // The pointer may leave a figure whose signals have ended.
+        let (Some(before), Some(width)) = (part.try_get_untracked(), width.try_get_value()) else {
+            return false;
+        };
+        let (left, width) = answer_sides(width);
         let place = |x_px: f32| f64::from((x_px - left) / width);
         let step = |x_px: f32| {
             let share = before.from + (before.to - before.from) * place(x_px).clamp(0.0, 1.0);
