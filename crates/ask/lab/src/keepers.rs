@@ -91,7 +91,7 @@ pub fn keepers(run: &Run, found: &Leaks) -> Vec<Keeper> {
     keepers.growing(&ends)
 }
 
-/// The keepers that a reader is told of: those of the most growth that keep a share of the bytes at the peak.
+/// The keepers that texts name: those of the most growth that keep a share of the bytes at the peak.
 pub fn shown_keepers(keepers: &[Keeper], peak: Bytes) -> impl Iterator<Item = &Keeper> {
     let is_much = move |keeper: &&Keeper| keeper.growth.get().saturating_mul(MIN_KEPT_DIVISOR) >= peak.get();
     keepers.iter().filter(is_much).take(MAX_KEEPERS)

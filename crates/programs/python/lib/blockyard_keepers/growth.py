@@ -9,7 +9,7 @@ from blockyard_keepers import put_lines, search
 
 # The most functions at whose end keepers are searched.
 _MOST_RETURNS = 8
-# The most nodes of graphs that one search looks at.
+# One search visits at most this many nodes of graphs.
 _MOST_NODES = 500_000
 # Fewer blocks than this are no growth.
 _FEWEST_BLOCKS = 4
@@ -156,7 +156,7 @@ def _by_device(made):
 def _locals(frames):
     for frame in frames:
         code = frame.f_code
-        # Code of a module has no local variables of its own.
+        # The variables of a module are global.
         if code.co_flags & 1:
             is_in_call = _is_in_module_call(frame)
             for name, value in search.variables(frame):

@@ -255,7 +255,7 @@ fn every_color_has_one_hue_in_both_themes() {
         let is_identity = matches!(role, Role::Site(_) | Role::Group(_) | Role::Step(_));
         assert!(!is_identity || light.1.min(dark.1) >= NEARLY_GREY, "{role:?} is grey in one theme alone");
     }
-    assert_eq!(Role::GROUPS - 1, 8, "more colors than eight cannot be told apart");
+    assert_eq!(Role::GROUPS - 1, 8, "nobody tells more than eight colors apart");
 }
 
 /// Blue is live memory and green is cached memory, and neither is anything else.
