@@ -265,11 +265,10 @@ fn the_strip_below_the_stage_has_every_gesture() -> Result<()> {
         let canvas = ".scrubber .strip canvas";
         let figure = page.rect(css)?;
         let at = |part: f64| (figure.width * part, figure.height * 0.3);
-        let value = |page: &Page| -> Result<f64> {
-            Ok(page
-                .execute("return Number(document.querySelector('.scrubber input').value)", &[])?
-                .as_f64()
-                .context("a step")?)
+        let value = |page: &Page| -> Result<u64> {
+            page.execute("return Number(document.querySelector('.scrubber input').value)", &[])?
+                .as_u64()
+                .context("a step")
         };
         page.click_at(css, at(0.7).0, at(0.7).1)?;
         page.wait_until("Number(document.querySelector('.scrubber input').value) > 0")?;
