@@ -12,6 +12,15 @@ use crate::handles::Handles;
 use crate::report;
 use crate::values::note_computation;
 
+/// The engine that cuDNN recommends, whose workspace is recorded or estimated.
+const FIRST_ENGINE: i64 = 0;
+
+/// The engine of a convolution that PyTorch tries when the workspace of the first one does not fit. cuDNN has
+/// many such engines; the last of them wants no workspace, which decides whether the convolution runs.
+const SECOND_ENGINE: i64 = 1;
+const SECOND_ENGINE_REMARK: &str = "where the workspace that cuDNN recommends for a convolution does not fit, a GPU takes a slower \
+     algorithm with a smaller one; none is assumed";
+
 /// A descriptor: its kind, and the bytes of each attribute that was set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Descriptor {
@@ -77,14 +86,18 @@ pub(super) fn tensor(all: &Descriptors, handle: usize) -> Option<Tensor> {
     })
 }
 
-/// The operations that a plan or an engine's configuration runs.
-fn operations(all: &Descriptors, handle: usize) -> Option<Vec<&Descriptor>> {
+/// The engine of a plan or of an engine's configuration.
+fn engine(all: &Descriptors, handle: usize) -> Option<&Descriptor> {
     let mut found = all.get(handle)?;
     if found.kind == kind::EXECUTION_PLAN {
         found = all.get(found.named(name::PLAN_CONFIG)?)?;
     }
-    let engine = all.get(found.named(name::CONFIG_ENGINE)?)?;
-    let graph = all.get(engine.named(name::ENGINE_GRAPH)?)?;
+    all.get(found.named(name::CONFIG_ENGINE)?)
+}
+
+/// The operations of the graph that a descriptor names by this attribute.
+fn operations<'a>(all: &'a Descriptors, of: &Descriptor, graph: c_int) -> Option<Vec<&'a Descriptor>> {
+    let graph = all.get(of.named(graph)?)?;
     let handles = graph.numbers(name::GRAPH_OPERATIONS);
     handles.into_iter().map(|handle| all.get(usize::try_from(handle).ok()?)).collect()
 }
@@ -114,9 +127,14 @@ fn convolution(all: &Descriptors, operations: &[&Descriptor]) -> Option<Convolut
 /// Bytes of the workspace that the operations need, and why they are an estimate; `None` where they are
 /// exact.
 fn wanted(all: &Descriptors, handle: usize) -> (u64, Option<&'static str>) {
-    let operations = operations(all, handle).unwrap_or_default();
+    let engine = engine(all, handle);
+    let operations =
+        engine.and_then(|engine| operations(all, engine, name::ENGINE_GRAPH)).unwrap_or_default();
     if let Some(convolution) = convolution(all, &operations) {
-        return workspaces::of_convolution(&convolution);
+        return match engine.map(|engine| engine.numbers(name::ENGINE_INDEX)).as_deref() {
+            Some([SECOND_ENGINE]) => (0, Some(SECOND_ENGINE_REMARK)),
+            _ => workspaces::of_convolution(&convolution),
+        };
     }
     if let Some(bytes) = attention::workspace(all, &operations) {
         return (bytes, None);
@@ -153,7 +171,6 @@ fn answer(handle: usize, attribute: c_int, value_kind: c_int) -> AttributeValue 
         }
         name::CONFIG_SHARED_MEMORY => return AttributeValue::Bytes(1024_i32.to_le_bytes().to_vec()),
         name::GRAPH_ENGINE_COUNT => return AttributeValue::Bytes(1_i64.to_le_bytes().to_vec()),
-        name::ENGINE_INDEX => return AttributeValue::Bytes(0_i64.to_le_bytes().to_vec()),
         name::PLAN_JSON => return AttributeValue::Bytes(b"{\"engine\":0}\0".to_vec()),
         name::CONFIG_KNOBS | name::CONFIG_INTERMEDIATES => return AttributeValue::None,
         _ => {}
@@ -172,21 +189,28 @@ fn answer(handle: usize, attribute: c_int, value_kind: c_int) -> AttributeValue 
     }
 }
 
-/// The only configuration that the heuristics give: an engine for the graph, put into the caller's
-/// descriptor.
-fn put_heuristics(handle: usize, wanted: i64, to: Out<u64>) -> c_int {
+/// Puts the configurations that the heuristics give into the caller's descriptors, at most `wanted`. `count`
+/// is how many there are.
+fn put_heuristics(handle: usize, wanted: i64, count: Out<i64>, to: Out<u64>) -> c_int {
     let mut all = descriptors();
-    let Some(graph) =
-        all.get(handle).and_then(|found| found.attributes.get(&name::HEURISTICS_GRAPH).cloned())
-    else {
-        return BAD_PARAM;
-    };
-    if wanted > 0 && !to.is_null() {
+    let Some(heuristics) = all.get(handle) else { return BAD_PARAM };
+    let Some(graph) = heuristics.attributes.get(&name::HEURISTICS_GRAPH).cloned() else { return BAD_PARAM };
+    let is_convolution = operations(&all, heuristics, name::HEURISTICS_GRAPH)
+        .is_some_and(|operations| convolution(&all, &operations).is_some());
+    let engines: &[i64] = if is_convolution { &[FIRST_ENGINE, SECOND_ENGINE] } else { &[FIRST_ENGINE] };
+    count.put(i64::try_from(engines.len()).unwrap_or(0));
+    if to.is_null() {
+        return SUCCESS;
+    }
+    for (place, index) in engines.iter().take(usize::try_from(wanted).unwrap_or(0)).enumerate() {
         let engine = all.add(Descriptor {
             kind: kind::ENGINE,
-            attributes: BTreeMap::from([(name::ENGINE_GRAPH, graph)]),
+            attributes: BTreeMap::from([
+                (name::ENGINE_GRAPH, graph.clone()),
+                (name::ENGINE_INDEX, index.to_le_bytes().to_vec()),
+            ]),
         });
-        let config = to.get().and_then(|config| all.get_mut(usize::try_from(config).ok()?));
+        let config = to.get_at(place).and_then(|config| all.get_mut(usize::try_from(config).ok()?));
         let Some(config) = config else { return BAD_PARAM };
         config.attributes.insert(name::CONFIG_ENGINE, (engine as u64).to_le_bytes().to_vec());
     }
@@ -231,8 +255,7 @@ entries! {
     ) -> c_int {
         let indices = Out::<u64>::from_bytes(to);
         if attribute == name::HEURISTICS_RESULTS {
-            count.put(1);
-            return put_heuristics(descriptor, wanted, indices);
+            return put_heuristics(descriptor, wanted, count, indices);
         }
         if descriptors().get(descriptor).is_none() {
             return BAD_PARAM;
@@ -267,5 +290,69 @@ entries! {
         let known = descriptors().get(plan).is_some();
         note_computation();
         if known { SUCCESS } else { NOT_SUPPORTED }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{Descriptor, Descriptors, descriptors, put_heuristics, wanted};
+    use crate::abi::Out;
+    use crate::cudnn::SUCCESS;
+    use crate::cudnn::attributes::{kind, name};
+
+    fn numbers(list: &[i64]) -> Vec<u8> {
+        list.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    fn add<const N: usize>(all: &mut Descriptors, kind: i32, attributes: [(i32, Vec<u8>); N]) -> i64 {
+        i64::try_from(all.add(Descriptor { kind, attributes: BTreeMap::from(attributes) })).unwrap_or(0)
+    }
+
+    /// A forward convolution of a layer of `GoogLeNet`, in the heuristics' descriptor.
+    fn heuristics(all: &mut Descriptors) -> i64 {
+        let mut tensor = |sizes: [i64; 4]| {
+            let strides = [sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1];
+            let attributes = [
+                (name::TENSOR_TYPE, 0_i32.to_le_bytes().to_vec()),
+                (name::TENSOR_DIMENSIONS, numbers(&sizes)),
+                (name::TENSOR_STRIDES, numbers(&strides)),
+            ];
+            numbers(&[add(all, 0, attributes)])
+        };
+        let [input, filter, output] = [[128, 832, 7, 7], [256, 832, 1, 1], [128, 256, 7, 7]].map(&mut tensor);
+        let settings = [
+            (name::CONVOLUTION_STRIDES, numbers(&[1, 1])),
+            (name::CONVOLUTION_PRE_PADDINGS, numbers(&[0, 0])),
+            (name::CONVOLUTION_DILATIONS, numbers(&[1, 1])),
+        ];
+        let settings = numbers(&[add(all, 0, settings)]);
+        let [of_settings, of_input, of_filter, of_output] = name::BACKWARD_FILTER;
+        let parts = [(of_settings, settings), (of_input, input), (of_filter, filter), (of_output, output)];
+        let operation = add(all, kind::CONVOLUTION_BACKWARD_FILTER, parts);
+        let graph = add(all, 0, [(name::GRAPH_OPERATIONS, numbers(&[operation]))]);
+        add(all, 0, [(name::HEURISTICS_GRAPH, numbers(&[graph]))])
+    }
+
+    #[test]
+    fn where_the_first_workspace_does_not_fit_a_convolution_runs_without_one() {
+        let (heuristics, mut configs) = {
+            let mut all = descriptors();
+            (heuristics(&mut all), [add(&mut all, 3, []), add(&mut all, 3, [])])
+        };
+        let mut count = 0_i64;
+        let found = put_heuristics(
+            usize::try_from(heuristics).unwrap_or(0),
+            2,
+            Out::at(&raw mut count as u64),
+            Out::at(configs.as_mut_ptr() as u64),
+        );
+        assert_eq!((found, count), (SUCCESS, 2));
+        let of = |config: i64| wanted(&descriptors(), usize::try_from(config).unwrap_or(0));
+        assert_eq!(of(configs[0]), (30_704_831, None));
+        let (bytes, remark) = of(configs[1]);
+        assert_eq!(bytes, 0);
+        assert!(remark.is_some(), "which algorithm a GPU takes then is not recorded");
     }
 }
