@@ -15,6 +15,10 @@ use crate::values::{frames, python as helper};
 /// Unknown values that one line may read: a loop that waits for a value of the device ends here.
 const MAX_READS: u64 = 100_000;
 
+/// One in so many unknown truth values of a line is true, so that a loop ends which goes on until one is, such
+/// as that of a solver that rejects each step.
+const READS_UNTIL_TRUE: u64 = 64;
+
 /// PyTorch's number of `bool`.
 const BOOL: i32 = 11;
 
@@ -160,12 +164,12 @@ fn whole(value: f64) -> i64 {
 }
 
 /// A value of this type: a number that is finite, not zero, and falls from read to read, as losses do; 1 for
-/// an integer; false.
+/// an integer; false, and true once in [`READS_UNTIL_TRUE`] reads.
 #[expect(clippy::cast_precision_loss, reason = "the value is an assumption")]
 fn assumed(kind: i32, reads: u64) -> f64 {
     match kind {
         5 | 6 | 7 | 15 => 0.5 + 0.5 / reads as f64,
-        BOOL => 0.0,
+        BOOL => f64::from(u8::from(reads.is_multiple_of(READS_UNTIL_TRUE))),
         _ => 1.0,
     }
 }
@@ -235,6 +239,8 @@ mod tests {
             assert_eq!(number(kind, bits(kind, value)), Some(value));
         }
         assert!(assumed(6, 2) < assumed(6, 1) && assumed(6, 1 << 40) >= 0.5);
+        let truths: Vec<_> = (1..=128).filter(|reads| assumed(BOOL, *reads) > 0.0).collect();
+        assert_eq!(truths, [64, 128], "a loop that waits for a truth value ends");
     }
 
     fn answer(question: Question, reads: u64) -> Option<(Option<u64>, String)> {
