@@ -171,7 +171,7 @@ fn offered_colors(session: Session) -> Vec<ColorBy> {
     let has_names = columns.is_some_and(|columns| columns.has_names);
     let has_categories = session.shown_program().is_some() || session.lessons().has_category_names();
     let is_offered = |by: &ColorBy| match by {
-        ColorBy::Stack => has_stacks,
+        ColorBy::Line => has_stacks,
         ColorBy::Category => has_stacks || has_categories,
         ColorBy::Name => has_names && !has_stacks,
         ColorBy::Size => !has_stacks,
@@ -193,10 +193,11 @@ fn legend(figure: AllocationsFigure) -> AnyView {
 
 fn group_entry(entry: &LegendEntry) -> AnyView {
     let title = format!("{}: {} allocations, {} in all", entry.text, grouped_count(entry.count), entry.bytes);
+    let blame = entry.blame.map(|what| view! { <strong>{what}</strong> });
     view! {
-        <span class="entry" title=title>
+        <span class="entry" class:is-blamed=entry.blame.is_some() title=title>
             <span class="swatch" style=swatch(entry) aria-hidden="true"></span>
-            <span>{entry.text.clone()}</span>
+            <span>{entry.text.clone()}" "{blame}</span>
         </span>
     }
     .into_any()
@@ -228,7 +229,9 @@ impl AllocationsFigure {
     fn new(session: Session, size: RwSignal<Size>, base: NodeRef<html::Canvas>) -> Self {
         let is_painted = RwSignal::new(false);
         let (drawn, picture) = (RwSignal::new(0), StoredValue::new_local(Picture::new()));
-        let groups = Memo::new(move |_| PtrEq::new(session.figures().color_groups().unwrap_or_default()));
+        let groups = Memo::new(move |_| {
+            session.figures().color_groups().unwrap_or_else(|| PtrEq::new(Groups::default()))
+        });
         let names = Memo::new(move |_| {
             drawn.track();
             session.figures().timeline_view.track();
