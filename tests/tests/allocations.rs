@@ -143,6 +143,30 @@ fn a_flame_graph_has_no_rows_for_frames_that_only_pass_on() {
     assert!(!scene.marks.iter().any(has_count), "a count of frames says nothing in a row");
 }
 
+/// A frame of a library stands only for what a line of the program called, and no row has a name of C++.
+#[test]
+fn a_flame_graph_has_libraries_only_below_the_lines_that_call_them() {
+    for name in SNAPSHOTS {
+        let recording = recording(name);
+        let allocations = Collector::collect(recording.clone());
+        let rows = rows_in(&allocations, AllocationFilter::At(recording.step_count()));
+        let flame = FlameGraph::new(&allocations, &recording, &rows);
+        let stacks = recording.stacks();
+        let is_of_library = |place: usize| {
+            let frame = flame.node(place).and_then(|node| node.frame);
+            frame.is_some_and(|frame| stacks.frame(frame).is_of_library())
+        };
+        let mut pending = vec![0];
+        while let Some(place) = pending.pop() {
+            assert!(!flame.text(stacks, place).contains("::"), "{name}: {}", flame.text(stacks, place));
+            for child in flame.children(place) {
+                assert!(!is_of_library(place) || is_of_library(*child), "{name}: below a library");
+                pending.push(*child);
+            }
+        }
+    }
+}
+
 /// The largest holders at the peak are named in the legend of lines.
 #[test]
 fn a_legend_of_lines_names_the_largest_holders_at_the_peak() {
