@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AddressMap, AllocationFilter, AllocationQuery, Allocations, AxisPart, Cell, Changes, Collector, ColorBy,
-    FlameGraph, Grid, GridKind, GridView, GroupBy, Groups, MapView, Mark, Role, Size, TargetId, TimelineView,
-    bytes_of, describe_event, describe_target, flame_scene, holder_text, holder_texts, holders, range_sums,
-    rows_in, segment_map,
+    AddressMap, AllocationFilter, AllocationQuery, Allocations, AxisPart, Blame, Cell, Changes, Collector,
+    ColorBy, FlameGraph, Grid, GridKind, GridView, GroupBy, Groups, MapView, Mark, Role, Size, TargetId,
+    TimelineView, bytes_of, describe_event, describe_target, flame_scene, group_text, holder_text,
+    holder_texts, holders, range_sums, rows_in, segment_map,
 };
 use blockyard_pytorch::snapshot;
 use blockyard_record::{BlockState, Bytes, Recording};
@@ -143,9 +143,33 @@ fn a_flame_graph_has_no_rows_for_frames_that_only_pass_on() {
     assert!(!scene.marks.iter().any(has_count), "a count of frames says nothing in a row");
 }
 
-/// The largest holders at the peak are named in the legend of stacks.
+/// A frame of a library stands only for what a line of the program called, and no row has a name of C++.
 #[test]
-fn a_legend_of_stacks_names_the_largest_holders_at_the_peak() {
+fn a_flame_graph_has_libraries_only_below_the_lines_that_call_them() {
+    for name in SNAPSHOTS {
+        let recording = recording(name);
+        let allocations = Collector::collect(recording.clone());
+        let rows = rows_in(&allocations, AllocationFilter::At(recording.step_count()));
+        let flame = FlameGraph::new(&allocations, &recording, &rows);
+        let stacks = recording.stacks();
+        let is_of_library = |place: usize| {
+            let frame = flame.node(place).and_then(|node| node.frame);
+            frame.is_some_and(|frame| stacks.frame(frame).is_of_library())
+        };
+        let mut pending = vec![0];
+        while let Some(place) = pending.pop() {
+            assert!(!flame.text(stacks, place).contains("::"), "{name}: {}", flame.text(stacks, place));
+            for child in flame.children(place) {
+                assert!(!is_of_library(place) || is_of_library(*child), "{name}: below a library");
+                pending.push(*child);
+            }
+        }
+    }
+}
+
+/// The largest holders at the peak are named in the legend of lines.
+#[test]
+fn a_legend_of_lines_names_the_largest_holders_at_the_peak() {
     for name in SNAPSHOTS {
         let recording = recording(name);
         let allocations = Collector::collect(recording.clone());
@@ -153,14 +177,14 @@ fn a_legend_of_stacks_names_the_largest_holders_at_the_peak() {
             |moment: &usize| bytes_of(&allocations, &rows_in(&allocations, AllocationFilter::At(*moment)));
         let peak = (0..=recording.step_count()).max_by_key(|moment| (at(moment), std::cmp::Reverse(*moment)));
         let rows = rows_in(&allocations, AllocationFilter::At(peak.expect("a moment")));
-        let groups = Groups::new(&allocations, &recording, ColorBy::Stack);
+        let groups = Groups::new(&allocations, &recording, ColorBy::Line, None);
         let all = bytes_of(&allocations, &rows);
-        for holder in holders(&allocations, &recording, &rows, GroupBy::Stack).iter().take(3) {
-            let text = holder_text(&recording, holder);
+        for holder in holders(&allocations, &recording, &rows, GroupBy::Line).iter().take(3) {
+            let text = group_text(&recording, holder.key);
             // A holder of a third of the memory has a separate color, whatever else holds memory.
             if holder.bytes.get() * 3 >= all.get() {
                 let mut texts = groups.legend().iter().map(|entry| entry.text.as_str());
-                assert!(texts.any(|entry| entry.starts_with(text.as_str())), "{name}: {text} has no color");
+                assert!(texts.any(|entry| entry == text), "{name}: {text} has no color");
             }
         }
     }
@@ -189,28 +213,37 @@ fn holders_with_one_line_are_told_apart_by_a_frame_that_differs() {
     }
 }
 
-/// Each area shows at least the kind of its data: no two entries of a legend are alike, and where there are
-/// several categories, none is the grey of the rest.
+/// No two entries of a legend are alike, it names no frame of a library, and the line that a verdict blames is its
+/// first entry with the first color, which no other line has.
 #[test]
-fn a_legend_of_stacks_names_every_site_or_its_category_once() {
+fn a_legend_of_lines_has_the_blamed_line_first() {
     for name in SNAPSHOTS {
         let recording = recording(name);
         let allocations = Collector::collect(recording.clone());
-        let groups = Groups::new(&allocations, &recording, ColorBy::Stack);
-        let legend = groups.legend();
-        let texts: std::collections::BTreeSet<&str> =
-            legend.iter().map(|entry| entry.text.as_str()).collect();
-        assert_eq!(texts.len(), legend.len(), "{name}: {legend:?}");
-        let roles: std::collections::BTreeSet<_> = legend.iter().map(|entry| entry.role).collect();
-        assert_eq!(roles.len(), legend.len(), "{name}: {legend:?}");
-        // The page hides entries by the bits of a number.
-        assert!(legend.len() <= 16, "{name}: {}", legend.len());
-        let count: usize = legend.iter().map(|entry| entry.count).sum();
-        assert_eq!(count, allocations.len(), "{name}");
-        let categories = Groups::new(&allocations, &recording, ColorBy::Category).legend().len();
-        if categories > 2 {
-            let rest = Role::Group(Role::GROUPS - 1);
-            assert!(legend.iter().all(|entry| entry.role != rest), "{name}: {legend:?}");
+        let plain = Groups::new(&allocations, &recording, ColorBy::Line, None);
+        assert!(plain.legend().iter().all(|entry| entry.role != Role::Group(0)), "{name}");
+        assert!(
+            !plain.legend().iter().any(|entry| entry.text.contains("::")),
+            "{name}: {:?}",
+            plain.legend()
+        );
+        for entry in plain.legend() {
+            let blame = Blame { line: entry.text.clone(), what: "grows" };
+            let groups = Groups::new(&allocations, &recording, ColorBy::Line, Some(&blame));
+            let legend = groups.legend();
+            let texts: std::collections::BTreeSet<&str> =
+                legend.iter().map(|entry| entry.text.as_str()).collect();
+            assert_eq!(texts.len(), legend.len(), "{name}: {legend:?}");
+            let roles: std::collections::BTreeSet<_> = legend.iter().map(|entry| entry.role).collect();
+            assert_eq!(roles.len(), legend.len(), "{name}: {legend:?}");
+            assert!(legend.len() <= 8, "{name}: {}", legend.len());
+            let count: usize = legend.iter().map(|entry| entry.count).sum();
+            assert_eq!(count, allocations.len(), "{name}");
+            if matches!(entry.role, Role::Group(1..=7)) {
+                let first = legend.first().expect("an entry");
+                assert_eq!((&first.text, first.role), (&entry.text, Role::Group(0)), "{name}");
+                assert_eq!((first.blame, first.count), (Some("grows"), entry.count), "{name}");
+            }
         }
     }
 }
@@ -221,8 +254,8 @@ fn what_has_no_stack_has_one_color_in_every_grouping() {
     for name in SNAPSHOTS {
         let recording = recording(name);
         let allocations = Collector::collect(recording.clone());
-        for by in [ColorBy::Stack, ColorBy::Category] {
-            let groups = Groups::new(&allocations, &recording, by);
+        for by in [ColorBy::Line, ColorBy::Category] {
+            let groups = Groups::new(&allocations, &recording, by, None);
             for row in 0..allocations.len() {
                 let id = allocations.id(row).expect("an allocation");
                 let has_stack = recording.stacks().frames(recording.allocation_stack(id)).len() > 0;

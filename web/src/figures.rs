@@ -10,8 +10,8 @@ pub(crate) use columns::Columns;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AllocationFilter, Clock, Collector, ColorBy, GridKind, GroupBy, Groups, MapView, Role, Scene, TargetId,
-    Term, TimelineView,
+    AllocationFilter, Blame, Clock, Collector, ColorBy, GridKind, GroupBy, Groups, MapView, Role, Scene,
+    TargetId, Term, TimelineView,
 };
 use blockyard_record::{AllocationId, BlockId, MemoryState};
 use leptos::prelude::*;
@@ -81,8 +81,9 @@ pub(crate) type PaperFigure = fn(crate::session::Session, &str) -> String;
 /// The sheet of the workbench for a printer, as HTML.
 pub(crate) type PaperSheet = fn(crate::session::Session) -> String;
 
-/// The groups that were computed last, with the columns and the meaning of colors that they belong to.
-type LastGroups = (PtrEq<Columns>, ColorBy, PtrEq<Groups>);
+/// The groups that were computed last, with the columns, the meaning of colors and the blamed line that they
+/// belong to.
+type LastGroups = (PtrEq<Columns>, ColorBy, Option<Blame>, PtrEq<Groups>);
 
 /// The parts of the run that the figures show, the colors, and the chosen block and allocations.
 pub(crate) struct FigureSignals {
@@ -122,7 +123,7 @@ pub(crate) struct FigureSignals {
     /// fetched by then.
     pub(crate) sheet: StoredValue<Option<PaperSheet>>,
     collector: StoredValue<Option<Collector>, LocalStorage>,
-    /// The groups whose colors the blocks of the map have.
+    /// The groups whose colors all figures have.
     last_groups: StoredValue<Option<LastGroups>, LocalStorage>,
 }
 
@@ -199,7 +200,7 @@ impl Feature<FigureSignals> {
     }
 
     /// The meaning of colors: the reader's choice, or else categories of a program or of a text about a
-    /// training, or else stacks, names or sizes, whichever the run has. Reads signals.
+    /// training, or else lines, names or sizes, whichever the run has. Reads signals.
     pub(crate) fn color_by(self) -> ColorBy {
         let has = |what: fn(&Columns) -> bool| self.columns().is_some_and(|columns| what(&columns));
         let by_default = || {
@@ -207,7 +208,7 @@ impl Feature<FigureSignals> {
             if self.session.shown_program().is_some() || self.session.lessons().has_category_names() {
                 ColorBy::Category
             } else if has(|columns| columns.has_stacks) {
-                ColorBy::Stack
+                ColorBy::Line
             } else if has(|columns| columns.has_names) {
                 ColorBy::Name
             } else {
@@ -218,21 +219,21 @@ impl Feature<FigureSignals> {
     }
 
     /// The groups of allocations that have a color each, if the columns have been made. Reads signals.
-    pub(crate) fn color_groups(self) -> Option<Groups> {
+    pub(crate) fn color_groups(self) -> Option<PtrEq<Groups>> {
         let columns = self.columns()?;
         let by = self.color_by();
         let (allocations, recording) = (&columns.allocations, &columns.recording);
         if by == ColorBy::Category {
             if let Some(program) = self.session.shown_program() {
                 let category = |allocation| program.category(allocation);
-                return Some(Groups::named(allocations, &CATEGORIES, category));
+                return Some(PtrEq::new(Groups::named(allocations, &CATEGORIES, category)));
             }
             if self.session.lessons().has_category_names() {
                 let category = |allocation| recording.name(allocation).map(category_of);
-                return Some(Groups::named(allocations, &CATEGORIES, category));
+                return Some(PtrEq::new(Groups::named(allocations, &CATEGORIES, category)));
             }
         }
-        Some(Groups::new(allocations, recording, by))
+        self.kept_groups(&columns, by)
     }
 
     /// Gives blocks the colors that their allocations have over time: by category for a program, and by the
@@ -262,24 +263,28 @@ impl Feature<FigureSignals> {
         });
     }
 
-    /// The groups of a recording, found once for its columns and a meaning of colors.
-    fn kept_groups(self, columns: &PtrEq<Columns>, by: ColorBy) -> Option<PtrEq<Groups>> {
-        let is_kept = self
-            .last_groups
-            .with_value(|kept| kept.as_ref().is_some_and(|(of, of_by, _)| of == columns && *of_by == by));
+    /// The groups of a recording, found once for its columns, a meaning of colors and a blamed line. Reads
+    /// signals.
+    pub(crate) fn kept_groups(self, columns: &PtrEq<Columns>, by: ColorBy) -> Option<PtrEq<Groups>> {
+        let blame = self.session.lab().blame().filter(|_| by == ColorBy::Line);
+        let is_kept = self.last_groups.with_value(|kept| {
+            kept.as_ref()
+                .is_some_and(|(of, of_by, of_blame, _)| of == columns && *of_by == by && *of_blame == blame)
+        });
         if !is_kept {
-            let groups = PtrEq::new(Groups::new(&columns.allocations, &columns.recording, by));
-            self.last_groups.set_value(Some((columns.clone(), by, groups)));
+            let (allocations, recording) = (&columns.allocations, &columns.recording);
+            let groups = PtrEq::new(Groups::new(allocations, recording, by, blame.as_ref()));
+            self.last_groups.set_value(Some((columns.clone(), by, blame, groups)));
         }
         self.last_groups.with_value(|kept| kept.as_ref().map(|(.., groups)| groups.clone()))
     }
 
-    /// The property by which holders are grouped: the reader's choice, or else stacks if the run has stacks,
+    /// The property by which holders are grouped: the reader's choice, or else lines if the run has stacks,
     /// or else sizes. Reads signals.
     pub(crate) fn group_by(self) -> GroupBy {
         let has_stacks = self.columns().is_some_and(|columns| columns.has_stacks);
         let chosen = self.chosen_groups.get();
-        chosen.unwrap_or(if has_stacks { GroupBy::Stack } else { GroupBy::Size })
+        chosen.unwrap_or(if has_stacks { GroupBy::Line } else { GroupBy::Size })
     }
 
     /// The moment, or the stretch of steps, whose holders the table shows. Reads signals.

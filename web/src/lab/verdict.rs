@@ -1,5 +1,6 @@
 //! The verdict about the run that is shown: when it is made, and when it is made again.
 
+use blockyard_figure::Blame;
 use blockyard_lab::{Question, QuestionKind};
 use leptos::prelude::*;
 
@@ -65,5 +66,18 @@ impl Feature<LabSignals> {
     pub(crate) fn ask_verdict(self) {
         self.open(QuestionKind::Verdict);
         self.ask();
+    }
+
+    /// The line that the verdict names as the cause: the line that grows most, or else the line that holds most
+    /// in a run that failed. Reads signals.
+    pub(crate) fn blame(self) -> Option<Blame> {
+        let verdict = self.answers()?.verdict?;
+        let found = &verdict.answer;
+        let grows = found.findings.iter().find_map(|finding| finding.line.clone());
+        if let Some(line) = grows {
+            return Some(Blame { line, what: "grows" });
+        }
+        let largest = found.held.first().filter(|_| found.cause.is_some())?;
+        Some(Blame { line: largest.line.clone(), what: "holds most" })
     }
 }

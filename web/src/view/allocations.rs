@@ -171,7 +171,7 @@ fn offered_colors(session: Session) -> Vec<ColorBy> {
     let has_names = columns.is_some_and(|columns| columns.has_names);
     let has_categories = session.shown_program().is_some() || session.lessons().has_category_names();
     let is_offered = |by: &ColorBy| match by {
-        ColorBy::Stack => has_stacks,
+        ColorBy::Line => has_stacks,
         ColorBy::Category => has_stacks || has_categories,
         ColorBy::Name => has_names && !has_stacks,
         ColorBy::Size => !has_stacks,
@@ -181,7 +181,11 @@ fn offered_colors(session: Session) -> Vec<ColorBy> {
 }
 
 fn legend(figure: AllocationsFigure) -> AnyView {
-    let entries = move || figure.groups.get().legend().iter().map(group_entry).collect::<Vec<_>>();
+    let entries = move || {
+        let groups = figure.groups.get();
+        let names = short_names(groups.legend().iter().map(|entry| entry.text.as_str()));
+        groups.legend().iter().zip(names).map(group_entry).collect::<Vec<_>>()
+    };
     view! {
         <div class="legend" data-testid="legend">
             {entries}
@@ -191,12 +195,31 @@ fn legend(figure: AllocationsFigure) -> AnyView {
     .into_any()
 }
 
-fn group_entry(entry: &LegendEntry) -> AnyView {
+/// The names of a legend's entries: of a line its file and number, and the number alone where the entry before
+/// is of the same file. The title has the function.
+fn short_names<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut before = "";
+    let short = |text: &'a str| {
+        let Some((file, line)) = text.rsplit(' ').next().and_then(|place| place.split_once(':')) else {
+            return text.to_owned();
+        };
+        let name = file.rsplit('/').next().unwrap_or(file);
+        if std::mem::replace(&mut before, file) == file {
+            format!(":{line}")
+        } else {
+            format!("{name}:{line}")
+        }
+    };
+    texts.map(short).collect()
+}
+
+fn group_entry((entry, name): (&LegendEntry, String)) -> AnyView {
     let title = format!("{}: {} allocations, {} in all", entry.text, grouped_count(entry.count), entry.bytes);
+    let blame = entry.blame.map(|what| view! { <strong>{what}</strong> });
     view! {
-        <span class="entry" title=title>
+        <span class="entry" class:is-blamed=entry.blame.is_some() title=title>
             <span class="swatch" style=swatch(entry) aria-hidden="true"></span>
-            <span>{entry.text.clone()}</span>
+            <span>{name}" "{blame}</span>
         </span>
     }
     .into_any()
@@ -228,7 +251,9 @@ impl AllocationsFigure {
     fn new(session: Session, size: RwSignal<Size>, base: NodeRef<html::Canvas>) -> Self {
         let is_painted = RwSignal::new(false);
         let (drawn, picture) = (RwSignal::new(0), StoredValue::new_local(Picture::new()));
-        let groups = Memo::new(move |_| PtrEq::new(session.figures().color_groups().unwrap_or_default()));
+        let groups = Memo::new(move |_| {
+            session.figures().color_groups().unwrap_or_else(|| PtrEq::new(Groups::default()))
+        });
         let names = Memo::new(move |_| {
             drawn.track();
             session.figures().timeline_view.track();

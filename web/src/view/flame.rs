@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockyard_figure::{
-    AxisPart, ColorBy, FlameGraph, Groups, LegendEntry, Point, Role, Size, TargetId, flame_scene, percent,
-};
+use blockyard_figure::{AxisPart, ColorBy, FlameGraph, Point, Role, Size, TargetId, flame_scene, percent};
 use blockyard_record::{StackId, Stacks};
 use leptos::ev;
 use leptos::html;
@@ -16,7 +14,6 @@ use crate::numbers::grouped_count;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
-use crate::view::allocations::swatch;
 use crate::view::gesture::{self, Gesture};
 use crate::view::holders::HolderList;
 use crate::view::kit::{on, text};
@@ -28,8 +25,6 @@ struct Flame {
     session: Session,
     list: PtrEq<HolderList>,
     graph: PtrEq<FlameGraph>,
-    /// The colors of stacks, which are those of the allocations over time, with the entries of their legend.
-    colors: PtrEq<(BTreeMap<StackId, Role>, Vec<LegendEntry>)>,
     /// The node that the arrow keys are on.
     chosen: RwSignal<usize>,
     /// The part of the width of the whole that is shown.
@@ -49,7 +44,6 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
         session,
         list: list.clone(),
         graph: PtrEq::new(FlameGraph::new(allocations, recording, &list.rows)),
-        colors: PtrEq::new(colors(list)),
         chosen: RwSignal::new(0),
         part: RwSignal::new(AxisPart::WHOLE),
         size,
@@ -57,10 +51,13 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
         tip,
     };
     let shown = flame.clone();
+    let of_list = list.clone();
+    let roles = Memo::new(move |_| PtrEq::new(colors(session, &of_list)));
     effect(move || {
         let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
         if size.width_px >= 1.0 {
-            let role_of = |stack| shown.colors.0.get(&stack).copied();
+            let roles = roles.get();
+            let role_of = |stack| roles.get(&stack).copied();
             let scene = flame_scene(
                 &shown.graph,
                 shown.stacks(),
@@ -81,7 +78,6 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
             event.stop_propagation();
         }
     });
-    let legend = flame_legend(&spoken.colors.1);
     let label = text(move || spoken.label());
     view! {
         <div class="flame" node_ref=area tabindex="0" role="application" aria-label=label data-testid="flame"
@@ -90,36 +86,21 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
             <canvas node_ref=canvas aria-hidden="true"></canvas>
             {tip.view()}
         </div>
-        {legend}
     }
     .into_any()
 }
 
-/// The color of each stack, equal to its color in the figure of allocations colored by stacks, and the
-/// entries of the legend that occur.
-fn colors(list: &HolderList) -> (BTreeMap<StackId, Role>, Vec<LegendEntry>) {
+/// The color of each stack: that of its line in the other figures. Reads signals.
+fn colors(session: Session, list: &HolderList) -> BTreeMap<StackId, Role> {
     let (allocations, recording) = (&list.columns.allocations, &list.columns.recording);
-    let groups = Groups::new(allocations, recording, ColorBy::Stack);
-    let mut colors = BTreeMap::new();
-    let mut present = BTreeSet::new();
-    for row in &list.rows {
-        let Some(entry) = groups.legend().get(groups.place(*row)) else { continue };
-        present.insert(groups.place(*row));
-        if let Some(id) = allocations.id(*row) {
-            colors.insert(recording.allocation_stack(id), entry.role);
-        }
-    }
-    let entries = present.into_iter().filter_map(|place| groups.legend().get(place).cloned());
-    (colors, entries.collect())
-}
-
-fn flame_legend(entries: &[LegendEntry]) -> AnyView {
-    let entry = |entry: &LegendEntry| {
-        view! { <li><span class="swatch" style=swatch(entry)></span>{entry.text.clone()}</li> }.into_any()
+    let Some(groups) = session.figures().kept_groups(&list.columns, ColorBy::Line) else {
+        return BTreeMap::new();
     };
-    let entries = entries.iter().map(entry).collect::<Vec<_>>();
-    view! { <ul class="flame-legend quiet" aria-label="Colors" data-testid="flame-legend">{entries}</ul> }
-        .into_any()
+    let role = |row: &usize| {
+        let entry = groups.legend().get(groups.place(*row))?;
+        Some((recording.allocation_stack(allocations.id(*row)?), entry.role))
+    };
+    list.rows.iter().filter_map(role).collect()
 }
 
 impl Flame {

@@ -2,8 +2,8 @@
 //! search, and the chosen allocations.
 
 use blockyard_figure::{
-    AllocationFilter, AllocationQuery, ByteUnit, GroupBy, Holder, bytes_of, group_key, holder_texts,
-    holders as find_holders, percent, rows_in,
+    AllocationFilter, AllocationQuery, ByteUnit, ColorBy, GroupBy, Groups, Holder, Role, bytes_of, group_key,
+    group_text, holder_texts, holders as find_holders, percent, rows_in,
 };
 use blockyard_record::{Bytes, grouped};
 use leptos::ev;
@@ -214,7 +214,14 @@ fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> 
         holders.truncate(MAX_ROWS);
         let most = list.holders.iter().map(|holder| holder.bytes).max();
         let unit = ByteUnit::of(most.unwrap_or_default());
-        let rows = holders.into_iter().map(|(text, holder)| row(session, &list, text, holder, unit));
+        // The lines have their colors in the figures.
+        let is_by_line = list.by == GroupBy::Line && session.figures().color_by() == ColorBy::Line;
+        let colored =
+            is_by_line.then(|| session.figures().kept_groups(&list.columns, ColorBy::Line)).flatten();
+        let rows = holders.into_iter().map(|(text, holder)| {
+            let role = colored.as_ref().map(|groups| role_of(groups, &list, &holder));
+            row(session, &list, text, holder, (unit, role))
+        });
         let rows = rows.collect::<Vec<_>>();
         view! { {rows}{rest} }.into_any()
     };
@@ -235,7 +242,24 @@ fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> 
     .into_any()
 }
 
-fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder, unit: ByteUnit) -> AnyView {
+/// The color that a line has in the figures.
+fn role_of(groups: &Groups, list: &HolderList, holder: &Holder) -> Role {
+    let text = group_text(&list.columns.recording, holder.key);
+    let entry = groups.legend().iter().find(|entry| entry.text == text);
+    entry.map_or(Role::Group(Role::GROUPS - 1), |entry| entry.role)
+}
+
+fn row(
+    session: Session,
+    list: &PtrEq<HolderList>,
+    name: String,
+    holder: Holder,
+    (unit, role): (ByteUnit, Option<Role>),
+) -> AnyView {
+    let swatch = role.map(|role| {
+        let style = format!("background:var({})", role.css_variable());
+        view! { <span class="swatch" style=style aria-hidden="true"></span> }
+    });
     let share = width_percent(holder.bytes, list.whole.1);
     let bytes = format!("{} ({} bytes)", holder.bytes, grouped(holder.bytes.get()));
     let oldest = if holder.oldest == 0 {
@@ -260,7 +284,7 @@ fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder,
     view! {
         <tr>
             <th scope="row">
-                <button type="button" class="holder" aria-pressed=is_picked on:click=choose>{name}</button>
+                <button type="button" class="holder" aria-pressed=is_picked on:click=choose>{swatch}{name}</button>
                 <span class="held" aria-hidden="true"><span style=format!("width:{share}%")></span></span>
             </th>
             <td title=bytes>{unit_text(unit, holder.bytes)}</td>

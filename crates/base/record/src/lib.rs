@@ -110,8 +110,8 @@ pub use intern::Texts;
 pub use on_done::OnDone;
 pub use oom::{MemoryAtFailure, OomCause, OomLimit, OomRequest};
 pub use own_code::{
-    INSTALLED_PATHS, StackHolder, UNNAMED_SITE, WORKSPACE_FRAME, frame_text, is_library_file, own_caller,
-    own_line, own_operator, shortened_path,
+    INSTALLED_PATHS, StackHolder, UNNAMED_SITE, WORKSPACE_FRAME, frame_text, function_name, is_library_file,
+    own_caller, own_line, own_operator, shortened_path,
 };
 pub use recording::{
     Label, Marker, Note, OpenSize, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,

@@ -90,6 +90,19 @@ impl Stacks {
     }
 }
 
+impl Stacks {
+    /// What the program's own line called: the operator of PyTorch, or else the innermost function of Python.
+    /// `None` where the line called nothing of a library, or where the stack has no line of the program. Other
+    /// functions of C++ are many, and say less.
+    #[must_use]
+    pub fn called_frame(&self, stack: StackId) -> Option<FrameId> {
+        let own = self.frames(stack).position(|frame| !self.frame(frame).is_of_library())?;
+        let called = || self.frames(stack).take(own);
+        let operator = called().find(|frame| is_operator(self.frame(*frame).name));
+        operator.or_else(|| called().find(|frame| self.frame(*frame).filename.ends_with(PYTHON)))
+    }
+}
+
 /// Whether a frame is a backward function of PyTorch, at its call:
 /// `torch::autograd::generated::PowBackward0::apply(...)`.
 pub(crate) fn is_backward_function(name: &str) -> bool {
@@ -224,6 +237,15 @@ pub fn frame_text(line: &str) -> String {
         Some((name, place)) => format!("{name} {}", shortened_path(place)),
         None => line.to_owned(),
     }
+}
+
+/// The name of a function in a word: `PowBackward0` and `relu` for PyTorch's backward functions and operators, and
+/// any other function without the list of its arguments.
+#[must_use]
+pub fn function_name(name: &str) -> &str {
+    let operator = name.strip_prefix("at::_ops::").and_then(|rest| rest.split("::").next());
+    let backward = || name.strip_prefix(BACKWARD)?.split_once("::apply(")?.0.rsplit("::").next();
+    operator.or_else(backward).unwrap_or_else(|| without_arguments(name))
 }
 
 /// The name of a function of C++ without the list of its arguments.

@@ -15,9 +15,9 @@ use crate::role::Role;
 /// The property of allocations that colors show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ColorBy {
-    /// The stack that made the allocation.
+    /// The line of the program that made the allocation.
     #[default]
-    Stack,
+    Line,
     /// The kind of the allocation's data, if the stack shows the kind.
     Category,
     /// The name that the program gave to the allocation, without the number of an element: `weight` of
@@ -33,13 +33,13 @@ pub enum ColorBy {
 
 impl ColorBy {
     /// All choices, in the order of the page.
-    pub const ALL: [Self; 6] = [Self::Stack, Self::Category, Self::Name, Self::Size, Self::Stream, Self::Age];
+    pub const ALL: [Self; 6] = [Self::Line, Self::Category, Self::Name, Self::Size, Self::Stream, Self::Age];
 
     /// The name in a list.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Stack => "stack",
+            Self::Line => "line",
             Self::Category => "category",
             Self::Name => "name",
             Self::Size => "size",
@@ -62,6 +62,8 @@ pub struct LegendEntry {
     pub text: String,
     /// The color.
     pub role: Role,
+    /// What the verdict says about the line, if it blames the line: `grows`.
+    pub blame: Option<&'static str>,
     /// How many allocations have the color.
     pub count: usize,
     /// The sizes of all allocations with the color, added up over the whole recording.
@@ -74,6 +76,16 @@ impl LegendEntry {
     pub fn fill(&self) -> Fill {
         Fill::solid(self.role)
     }
+}
+
+/// The line of the program that a verdict names as the cause, as [`group_text`] writes it, and what the verdict
+/// says about the line in a word: `grows`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blame {
+    /// The line.
+    pub line: String,
+    /// What the line does.
+    pub what: &'static str,
 }
 
 /// The color of each allocation.
@@ -103,10 +115,10 @@ const AGES: [(u64, &str); 6] = [
 ];
 
 impl Groups {
-    /// Groups the allocations by what `by` says. At most eight groups have a separate entry; the smallest
-    /// groups share the last entry, or, where colors are shades of categories, an entry for each category.
+    /// Groups the allocations by what `by` says. The largest groups have a separate entry each; the others
+    /// share one. Among lines, the one that a verdict blames has the first entry and the strongest color.
     #[must_use]
-    pub fn new(allocations: &Allocations, recording: &Recording, by: ColorBy) -> Self {
+    pub fn new(allocations: &Allocations, recording: &Recording, by: ColorBy, blame: Option<&Blame>) -> Self {
         match by {
             ColorBy::Size => {
                 Self::ranges(allocations, &SIZES, |row| allocations.sizes().get(row).copied().unwrap_or(0))
@@ -118,10 +130,10 @@ impl Groups {
                     _ => u64::MAX,
                 }
             }),
-            ColorBy::Stack => Self::keys(allocations, recording, GroupBy::Stack),
-            ColorBy::Category => Self::keys(allocations, recording, GroupBy::Category),
+            ColorBy::Line => Self::keys(allocations, recording, GroupBy::Line, blame),
+            ColorBy::Category => Self::keys(allocations, recording, GroupBy::Category, None),
             ColorBy::Name => Self::names(allocations, recording),
-            ColorBy::Stream => Self::keys(allocations, recording, GroupBy::Stream),
+            ColorBy::Stream => Self::keys(allocations, recording, GroupBy::Stream, None),
         }
     }
 
@@ -174,12 +186,12 @@ impl Groups {
         Self::counted(allocations, places, texts, Role::Step)
     }
 
-    fn keys(allocations: &Allocations, recording: &Recording, by: GroupBy) -> Self {
+    fn keys(allocations: &Allocations, recording: &Recording, by: GroupBy, blame: Option<&Blame>) -> Self {
         // The key of a stack is found once.
         let mut of_stacks: FxHashMap<StackId, Option<GroupKey>> = FxHashMap::default();
         let mut numbers: FxHashMap<GroupKey, usize> = FxHashMap::default();
         let mut sites: GroupSums =
-            GroupSums { recording, by, all: Vec::new(), of_texts: FxHashMap::default() };
+            GroupSums { recording, by, blame, all: Vec::new(), of_texts: FxHashMap::default() };
         let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
         let peak = step_u32(allocations.busiest(0, allocations.moments()));
         for row in 0..allocations.len() {
@@ -199,8 +211,9 @@ impl Groups {
     }
 
     fn names(allocations: &Allocations, recording: &Recording) -> Self {
+        let by = GroupBy::Stack;
         let mut sites: GroupSums =
-            GroupSums { recording, by: GroupBy::Line, all: Vec::new(), of_texts: FxHashMap::default() };
+            GroupSums { recording, by, blame: None, all: Vec::new(), of_texts: FxHashMap::default() };
         let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
         let peak = step_u32(allocations.busiest(0, allocations.moments()));
         for row in 0..allocations.len() {
@@ -218,9 +231,13 @@ impl Groups {
         let (entries, places) = sites.entries();
         let of_rows = of_rows.iter().map(|number| places.get(*number).copied().unwrap_or(0)).collect();
         let (texts, roles): (Vec<String>, Vec<Role>) = entries.into_iter().unzip();
-        Self::counted(allocations, of_rows, texts, |place| {
+        let mut groups = Self::counted(allocations, of_rows, texts, |place| {
             roles.get(usize::from(place)).copied().unwrap_or(OTHERS)
-        })
+        });
+        if let (Some(blame), Some(first)) = (sites.blame, groups.legend.first_mut()) {
+            first.blame = Some(blame.what).filter(|_| first.text == blame.line);
+        }
+        groups
     }
 
     fn counted(
@@ -232,7 +249,13 @@ impl Groups {
         let mut legend: Vec<LegendEntry> = texts
             .into_iter()
             .zip(0_u8..)
-            .map(|(text, place)| LegendEntry { text, role: role_of(place), count: 0, bytes: Bytes::ZERO })
+            .map(|(text, place)| LegendEntry {
+                text,
+                role: role_of(place),
+                blame: None,
+                count: 0,
+                bytes: Bytes::ZERO,
+            })
             .collect();
         for (place, size) in places.iter().zip(allocations.sizes()) {
             if let Some(entry) = legend.get_mut(*place as usize) {
@@ -261,6 +284,9 @@ impl Groups {
     }
 }
 
+/// The color of the line that a verdict blames. Other lines never have it.
+const BLAMED: Role = Role::Group(0);
+
 /// The color of allocations that have no separate entry.
 const OTHERS: Role = Role::Group(Role::GROUPS - 1);
 
@@ -268,12 +294,12 @@ const OTHERS: Role = Role::Group(Role::GROUPS - 1);
 struct GroupSums<'a> {
     recording: &'a Recording,
     by: GroupBy,
+    blame: Option<&'a Blame>,
     all: Vec<GroupSum>,
-    of_texts: FxHashMap<(Option<StackCategory>, String), usize>,
+    of_texts: FxHashMap<String, usize>,
 }
 
-/// A group of allocations. Stacks of one line that reach the same function are one group, since they have one
-/// name.
+/// A group of allocations.
 struct GroupSum {
     text: String,
     category: Option<StackCategory>,
@@ -287,8 +313,8 @@ impl GroupSums<'_> {
     /// The number of a key's group, which may be new.
     fn number(&mut self, key: GroupKey) -> usize {
         let category = match key {
-            GroupKey::Stack(stack) => Some(StackCategory::of(self.recording.stacks(), stack)),
             GroupKey::Category(category) => Some(category),
+            GroupKey::Line(None) => Some(StackCategory::Unknown),
             _ => None,
         };
         self.number_of(category, group_text(self.recording, key))
@@ -297,7 +323,7 @@ impl GroupSums<'_> {
     /// The number of the group with this text, which may be new.
     fn number_of(&mut self, category: Option<StackCategory>, text: String) -> usize {
         let next = self.all.len();
-        let number = *self.of_texts.entry((category, text.clone())).or_insert(next);
+        let number = *self.of_texts.entry(text.clone()).or_insert(next);
         if number == next {
             self.all.push(GroupSum { text, category, area: 0, at_peak: 0 });
         }
@@ -312,113 +338,94 @@ impl GroupSums<'_> {
         }
     }
 
-    /// How much a site counts: its share of the bytes at the peak, which readers ask for, three times, and
-    /// its share of the figure.
-    fn weight(&self) -> impl Fn(&GroupSum) -> u128 + use<> {
-        let sum = |of: fn(&GroupSum) -> u128| self.all.iter().map(of).fold(0, u128::saturating_add).max(1);
-        let (area, at_peak) = (sum(|site| site.area), sum(|site| site.at_peak));
-        move |site| {
-            let of_peak = site.at_peak.saturating_mul(3).saturating_mul(area);
-            of_peak.saturating_add(site.area.saturating_mul(at_peak))
-        }
+    /// The numbers of the groups, first those that hold most at the peak, and of equal ones those that cover
+    /// most of the figure.
+    fn largest_first(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.all.len()).collect();
+        let weight = |number: &usize| self.all.get(*number).map_or((0, 0), |it| (it.at_peak, it.area));
+        order.sort_by_key(|number| std::cmp::Reverse(weight(number)));
+        order
     }
 
     /// The entries of the legend in their order, and the place in it of each group.
     fn entries(&self) -> (Vec<(String, Role)>, Vec<u8>) {
-        let mut order: Vec<usize> = (0..self.all.len()).collect();
-        let site = |number: usize| self.all.get(number);
-        let category = |number: usize| site(number).and_then(|site| site.category);
         match self.by {
-            // Streams and pools keep the order in which they appear, categories their own.
-            GroupBy::Stream | GroupBy::Pool => {}
+            GroupBy::Line => self.of_lines(),
             GroupBy::Category => {
-                order.sort_by_key(|number| category(*number));
-                let entry =
-                    |number: &usize| Some((site(*number)?.text.clone(), site_role(category(*number), 0)));
-                return (order.iter().filter_map(entry).collect(), places_of(&order, |place| place));
+                let category = |number: &usize| self.all.get(*number).and_then(|site| site.category);
+                let mut order: Vec<usize> = (0..self.all.len()).collect();
+                order.sort_by_key(category);
+                let entry = |number: &usize| {
+                    Some((self.all.get(*number)?.text.clone(), category_role(category(number))))
+                };
+                (order.iter().filter_map(entry).collect(), places_of(&order, |place| place))
             }
-            _ => {
-                let weight = self.weight();
-                order.sort_by_key(|number| std::cmp::Reverse(site(*number).map_or(0, &weight)));
-            }
+            // Streams keep the order in which they appear.
+            GroupBy::Stream => self.of_largest(&(0..self.all.len()).collect::<Vec<_>>()),
+            _ => self.of_largest(&self.largest_first()),
         }
-        let heaviest = order.get(..order.len().min(NAMED)).unwrap_or_default();
-        let is_one_category = heaviest.windows(2).all(|pair| match pair {
-            [one, other] => category(*one) == category(*other),
-            _ => true,
-        });
-        if self.by == GroupBy::Stack && !is_one_category {
-            return self.shaded(&order);
-        }
+    }
+
+    /// The first groups with a color each, and one grey for all others.
+    fn of_largest(&self, order: &[usize]) -> (Vec<(String, Role)>, Vec<u8>) {
         let shown = if order.len() > NAMED + 1 { NAMED } else { order.len() };
         let named = order.iter().take(shown).zip(0_u8..);
         let mut entries: Vec<(String, Role)> = named
-            .filter_map(|(number, place)| {
-                let site = site(*number)?;
-                // Allocations without a stack have one color in every figure.
-                let is_unknown = site.category == Some(StackCategory::Unknown);
-                let role = if is_unknown { site_role(site.category, 0) } else { Role::Group(place) };
-                Some((site.text.clone(), role))
-            })
+            .filter_map(|(number, place)| Some((self.all.get(*number)?.text.clone(), Role::Group(place))))
             .collect();
         if order.len() > shown {
             entries.push((format!("{} others", grouped(order.len() - shown)), OTHERS));
         }
-        (entries, places_of(&order, |place| place.min(shown)))
+        (entries, places_of(order, |place| place.min(shown)))
     }
 
-    /// The entries ordered by categories, the heaviest first within each category, with the shades of the
-    /// category's hue. All groups without a separate entry share their category's next shade, so that every
-    /// area says what kind of data it is.
-    fn shaded(&self, heaviest_first: &[usize]) -> (Vec<(String, Role)>, Vec<u8>) {
-        let of = |category: StackCategory| {
-            let is_of =
-                move |number: &usize| self.all.get(*number).and_then(|site| site.category) == Some(category);
-            heaviest_first.iter().copied().enumerate().filter(move |(_, number)| is_of(number))
-        };
+    /// The line that the verdict blames with the strongest color, the lines that hold most at the peak with
+    /// the next colors in their order, and two quiet greys: for all other lines, and for allocations without a
+    /// stack. So a reader sees what matters before the legend is read.
+    fn of_lines(&self) -> (Vec<(String, Role)>, Vec<u8>) {
+        let peak: u128 = self.all.iter().map(|site| site.at_peak).fold(0, u128::saturating_add);
+        let (mut blamed, mut largest, mut others, mut unknown) = (vec![], vec![], vec![], vec![]);
+        for number in self.largest_first() {
+            let Some(site) = self.all.get(number) else { continue };
+            let is_blamed = self.blame.is_some_and(|blame| blame.line == site.text);
+            // An area of less than a fiftieth is hardly seen.
+            let is_large = largest.len() < LINES && site.at_peak.saturating_mul(50) >= peak;
+            let of = match site.category {
+                Some(_) => &mut unknown,
+                None if is_blamed => &mut blamed,
+                None if is_large => &mut largest,
+                None => &mut others,
+            };
+            of.push(number);
+        }
         let mut entries = Vec::new();
         let mut places = vec![0; self.all.len()];
-        for category in StackCategory::ALL {
-            let last_shade = usize::from(Role::SHADES) - 1;
-            // The last shade is for all other sites of the category, unless it is a single site, which then
-            // has an entry.
-            let most = if of(category).count() > last_shade + 1 { last_shade } else { last_shade + 1 };
-            let is_named = |rank: usize, weight: usize| rank < most && weight < NAMED;
-            let named =
-                of(category).enumerate().filter(|(rank, (weight, _))| is_named(*rank, *weight)).count();
-            let others = of(category).count() - named;
-            // A site that allocates several kinds of data has an entry in the category of each.
-            let is_twice = |number: usize| {
-                self.all.get(number).is_some_and(|site| {
-                    self.of_texts.keys().filter(|(_, text)| *text == site.text).count() > 1
-                })
-            };
-            let own = |number: usize| {
-                let text = self.all.get(number).map_or("", |site| site.text.as_str());
-                if is_twice(number) { format!("{text}, {}", category.name()) } else { text.to_owned() }
-            };
-            for (rank, (_, number)) in of(category).enumerate() {
-                // The groups after the first one without a separate entry share the entry of that group.
-                if rank <= named {
-                    let is_own = rank < named || others == 1;
-                    let text = if is_own {
-                        own(number)
-                    } else {
-                        format!("{} of {} other sites", category.name(), grouped(others))
-                    };
-                    entries.push((text, site_role(Some(category), u8::try_from(rank).unwrap_or(u8::MAX))));
-                }
-                if let Some(place) = places.get_mut(number) {
-                    *place = u8::try_from(entries.len().saturating_sub(1)).unwrap_or(u8::MAX);
+        let mut add = |of: &[usize], text: Option<String>, role: Role| {
+            let Some(first) = of.first().and_then(|number| self.all.get(*number)) else { return };
+            for number in of {
+                if let Some(place) = places.get_mut(*number) {
+                    *place = u8::try_from(entries.len()).unwrap_or(u8::MAX);
                 }
             }
+            entries.push((text.unwrap_or_else(|| first.text.clone()), role));
+        };
+        add(&blamed, None, BLAMED);
+        for (number, color) in largest.iter().zip(1_u8..) {
+            add(&[*number], None, Role::Group(color));
         }
+        let count = others.len();
+        add(&others, (count > 1).then(|| format!("{} other lines", grouped(count))), OTHERS);
+        add(&unknown, None, category_role(Some(StackCategory::Unknown)));
         (entries, places)
     }
 }
 
 /// How many groups have a separate entry at most.
 const NAMED: usize = Role::GROUPS as usize - 1;
+
+/// How many lines have a color beside the line that a verdict blames: more are hard to tell apart, and their
+/// legend would be longer than a line.
+const LINES: usize = 5;
 
 /// For each number, `place` of its position in `order`.
 fn places_of(order: &[usize], place: impl Fn(usize) -> usize) -> Vec<u8> {
@@ -431,13 +438,13 @@ fn places_of(order: &[usize], place: impl Fn(usize) -> usize) -> Vec<u8> {
     places
 }
 
-/// A shade of a category's hue.
-fn site_role(category: Option<StackCategory>, shade: u8) -> Role {
-    let known = StackCategory::ALL.iter().position(|known| Some(*known) == category);
-    match known.and_then(|hue| u8::try_from(hue).ok()).filter(|hue| *hue < Role::HUES) {
-        Some(hue) => Role::Site(hue.saturating_mul(Role::SHADES).saturating_add(shade.min(Role::SHADES - 1))),
-        // Without a stack there is one site.
-        None => Role::Site(Role::SITES - 1),
+/// The color of a category.
+fn category_role(category: Option<StackCategory>) -> Role {
+    match StackCategory::ALL.iter().position(|known| Some(*known) == category) {
+        Some(place) if category != Some(StackCategory::Unknown) => {
+            Role::CATEGORIES.get(place).copied().unwrap_or(OTHERS)
+        }
+        _ => Role::Site(Role::SITES - 1),
     }
 }
 

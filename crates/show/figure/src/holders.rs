@@ -10,8 +10,8 @@ pub use self::query::AllocationQuery;
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    AllocationId, Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackCategory, StackId, Stacks,
-    StreamId, shortened_path,
+    AllocationId, Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackCategory, StackHolder, StackId,
+    Stacks, StreamId, function_name, shortened_path,
 };
 
 use crate::allocations::{Allocations, NEVER};
@@ -128,8 +128,13 @@ impl GroupBy {
 pub enum GroupKey {
     /// The allocations with this stack.
     Stack(StackId),
-    /// The frame; `None` without a stack.
+    /// The frame of the program's own code; `None` without a stack.
     Line(Option<FrameId>),
+    /// Stacks without a line of the program: those in which a library keeps what it works in, and all others.
+    Library {
+        /// Whether a library keeps the memory to work in.
+        is_workspace: bool,
+    },
     /// The frame of the module's `forward`; `None` outside of any module.
     Module(Option<FrameId>),
     /// The kind of data.
@@ -202,7 +207,11 @@ pub fn group_key(
     let stacks = recording.stacks();
     Some(match by {
         GroupBy::Stack => GroupKey::Stack(stack),
-        GroupBy::Line => GroupKey::Line(stacks.own_frame(stack)),
+        GroupBy::Line => match StackHolder::of(stacks.frames(stack).map(|frame| stacks.frame(frame))) {
+            _ if stack == StackId::EMPTY => GroupKey::Line(None),
+            StackHolder::Program => GroupKey::Line(stacks.own_frame(stack)),
+            holder => GroupKey::Library { is_workspace: holder == StackHolder::Workspace },
+        },
         GroupBy::Module => GroupKey::Module(module(stacks, stack)),
         GroupBy::Category if allocations.is_gradient_without_stack(row) => {
             GroupKey::Category(StackCategory::Gradients)
@@ -270,14 +279,17 @@ pub fn group_text(recording: &Recording, key: GroupKey) -> String {
         frame.map_or_else(|| none.to_owned(), |frame| frame_text(stacks.frame(frame)))
     };
     match key {
-        GroupKey::Stack(stack) => stacks.own_frame(stack).zip(stacks.frames(stack).next()).map_or_else(
+        GroupKey::Stack(stack) => stacks.own_frame(stack).map_or_else(
             || "no stack was recorded".to_owned(),
-            |(line, inner)| {
+            |line| {
                 let own = frame_text(stacks.frame(line));
-                if line == inner { own } else { format!("{own} › {}", stacks.frame(inner).name) }
+                let called = stacks.called_frame(stack).map(|frame| function_name(stacks.frame(frame).name));
+                called.map_or_else(|| own.clone(), |called| format!("{own} › {called}"))
             },
         ),
         GroupKey::Line(frame) => of_frame(frame, "no stack was recorded"),
+        GroupKey::Library { is_workspace: true } => "workspaces of libraries".to_owned(),
+        GroupKey::Library { is_workspace: false } => "PyTorch's own code".to_owned(),
         GroupKey::Module(frame) => frame.map_or_else(
             || "outside of any module's forward".to_owned(),
             |frame| module_name(stacks.frame(frame)),
@@ -353,6 +365,8 @@ pub fn frame_text(frame: Frame<'_>) -> String {
         return format!("{file}:{}", frame.line);
     }
     match frame.line {
+        // A frame of C++ has no file, or a file that nobody has.
+        0 if file.is_empty() || file.starts_with("??") => function_name(frame.name).to_owned(),
         0 => format!("{} {file}", frame.name),
         line => format!("{} {file}:{line}", frame.name),
     }

@@ -104,7 +104,7 @@ pub use answers::{
 };
 pub use axis_part::AxisPart;
 pub use changes::{Changes, ReleasedSegment};
-pub use coloring::{ColorBy, Groups, LegendEntry};
+pub use coloring::{Blame, ColorBy, Groups, LegendEntry};
 pub use conversions::{ByteUnit, percent, px};
 pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};

@@ -126,8 +126,8 @@ pub enum Role {
     Stream(u8),
     /// A group of allocations by its index, modulo [`Role::GROUPS`]. The last is for all that have no group.
     Group(u8),
-    /// A site, which is a stack that asked for memory: a shade of the hue of its category, modulo
-    /// [`Role::SITES`]. Each hue has [`Role::SHADES`]; the last color is for allocations without a stack.
+    /// A category of memory, by its place in [`Role::CATEGORIES`], modulo [`Role::SITES`]. The last color is
+    /// for allocations without a stack.
     Site(u8),
     /// A step of an ordered quantity, as the size or the age of allocations: one hue, from the smallest,
     /// which is nearest to the background, to the largest, modulo [`Role::STEPS`].
@@ -140,26 +140,20 @@ impl Role {
 
     /// The categories of a program's memory, in this order: parameters, gradients, states of the optimizer,
     /// activations, input, workspaces, temporaries. The first four are the categories that a stack shows, so
-    /// that a category has one color in all figures; the last three are shades of the hue for memory whose
+    /// that a category has one color in all figures; the last three are shades of one hue, for memory whose
     /// category no stack shows.
     pub const CATEGORIES: [Self; 7] = [
         Self::Site(0),
-        Self::Site(Self::SHADES),
-        Self::Site(2 * Self::SHADES),
-        Self::Site(3 * Self::SHADES),
-        Self::Site(4 * Self::SHADES),
-        Self::Site(4 * Self::SHADES + 1),
-        Self::Site(4 * Self::SHADES + 2),
+        Self::Site(1),
+        Self::Site(2),
+        Self::Site(3),
+        Self::Site(4),
+        Self::Site(5),
+        Self::Site(6),
     ];
 
-    /// How many categories have their own hue.
-    pub const HUES: u8 = 5;
-
-    /// How many shades a hue has.
-    pub const SHADES: u8 = 4;
-
-    /// How many sites have their own color.
-    pub const SITES: u8 = Self::HUES * Self::SHADES + 1;
+    /// How many categories have their own color, with allocations without a stack.
+    pub const SITES: u8 = 8;
 
     /// How many streams have their own color.
     pub const STREAMS: u8 = 6;
@@ -169,7 +163,7 @@ impl Role {
 
     /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`], sites up to
     /// [`Role::SITES`] and steps up to [`Role::STEPS`].
-    pub const ALL: [Self; 63] = [
+    pub const ALL: [Self; 50] = [
         Self::Requested,
         Self::Rounding,
         Self::Pending,
@@ -214,19 +208,6 @@ impl Role {
         Self::Site(5),
         Self::Site(6),
         Self::Site(7),
-        Self::Site(8),
-        Self::Site(9),
-        Self::Site(10),
-        Self::Site(11),
-        Self::Site(12),
-        Self::Site(13),
-        Self::Site(14),
-        Self::Site(15),
-        Self::Site(16),
-        Self::Site(17),
-        Self::Site(18),
-        Self::Site(19),
-        Self::Site(20),
         Self::Step(0),
         Self::Step(1),
         Self::Step(2),
@@ -309,19 +290,6 @@ const SITE_VARIABLES: [&str; Role::SITES as usize] = [
     "--role-site-5",
     "--role-site-6",
     "--role-site-7",
-    "--role-site-8",
-    "--role-site-9",
-    "--role-site-10",
-    "--role-site-11",
-    "--role-site-12",
-    "--role-site-13",
-    "--role-site-14",
-    "--role-site-15",
-    "--role-site-16",
-    "--role-site-17",
-    "--role-site-18",
-    "--role-site-19",
-    "--role-site-20",
 ];
 
 #[cfg(test)]

@@ -62,6 +62,8 @@ fn a_snapshot_opens_at_its_peak_with_its_holders() -> Result<()> {
             "1.66 GiB (1,781,156,352 bytes) in 760 allocations at the peak, after step 7,020",
         )?;
         page.wait_text(&id("term-max-allocated"), "1.66 GiB")?;
+        page.wait_text(&id("holders"), "forward models/resnet.py:154")?;
+        choose(page, "group-by", "stack")?;
         page.wait_text(&id("holders"), "forward models/resnet.py:154 › _conv_forward")?;
         // Every grouping is of the same bytes.
         for by in ["line", "module", "category", "size", "stream", "pool"] {
@@ -92,6 +94,7 @@ fn allocations_are_found_chosen_and_shown_everywhere() -> Result<()> {
     drive(|page| {
         open(page, "resnet50_amp")?;
         page.wait_text(&id("holders-summary"), "760 allocations")?;
+        choose(page, "group-by", "stack")?;
         page.press(Key::Escape)?;
         page.execute("document.activeElement.blur()", &[])?;
         page.press("/")?;
@@ -126,7 +129,7 @@ fn lifetimes_are_drawn_colored_and_zoomed() -> Result<()> {
         )?;
         let offered = page.count(&format!("{} option", id("color-by")))?;
         ensure!(offered == 4, "{offered} meanings of colors");
-        for by in ["category", "stream", "age", "stack"] {
+        for by in ["category", "stream", "age", "line"] {
             choose(page, "color-by", by)?;
             page.wait_for(&format!("{} .entry", id("legend")))?;
         }

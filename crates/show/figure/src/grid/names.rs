@@ -15,26 +15,12 @@ const SIZES_PX: [f32; 2] = [TEXT_PX, 10.0];
 /// another area.
 const MAX_COLUMNS: usize = 4000;
 
-/// The name of a group and shorter names that say most of it, the longest first; none is cut off. For a site
-/// these are the line with the function that it reached, the function, and the line: `model.py:12 › linear`,
-/// `linear`, `model.py:12`.
+/// The name of a group and a shorter name that says most of it; none is cut off. For a line this is the line
+/// without its function: `model.py:12`.
 fn shorter_names(text: &str) -> Vec<&str> {
-    let mut names = vec![text];
-    let (own, inner) = text.split_once(" \u{203a} ").unzip();
     // The line follows the name of the function that contains it.
-    let line = own.unwrap_or(text).rsplit(' ').next().filter(|line| line.contains(':'));
-    if let Some(line) = line
-        && let Some(from) = text.find(line)
-    {
-        names.extend(text.get(from..).filter(|_| inner.is_some()));
-    }
-    names.extend(inner);
-    names.extend(line);
-    // `activations of 12 other sites`.
-    names.extend(
-        text.strip_suffix(" other sites").and_then(|text| text.split_once(" of ")).map(|(kind, _)| kind),
-    );
-    names
+    let line = text.rsplit(' ').next().filter(|line| line.contains(':') && *line != text);
+    std::iter::once(text).chain(line).collect()
 }
 
 fn texts_of(scene: &Scene) -> impl Iterator<Item = &str> {
@@ -159,16 +145,7 @@ mod tests {
 
     #[test]
     fn a_name_gets_shorter_by_whole_parts() {
-        let site = "forward models/resnet.py:154 \u{203a} _conv_forward";
-        assert_eq!(
-            shorter_names(site),
-            [site, "models/resnet.py:154 \u{203a} _conv_forward", "_conv_forward", "models/resnet.py:154"]
-        );
         assert_eq!(shorter_names("train train.py:9"), ["train train.py:9", "train.py:9"]);
-        assert_eq!(
-            shorter_names("activations of 10 other sites"),
-            ["activations of 10 other sites", "activations"]
-        );
         assert_eq!(shorter_names("up to 10 MiB"), ["up to 10 MiB"]);
     }
 }

@@ -37,8 +37,33 @@ pub struct FlameNode {
     children: Vec<usize>,
 }
 
-/// Frames of PyTorch between a module and its `forward`, which add no information.
-const BETWEEN: [&str; 3] = ["_call_impl", "_wrapped_call_impl", "decorate_context"];
+/// The frames of a stack that the graph shows, the outermost first: the lines of the program, and what the
+/// innermost of them called, first of a package and then of PyTorch. All other frames of libraries say nothing
+/// about the program. A stack without a line of the program has its [`Stacks::own_frame`] alone.
+fn shown_frames(stacks: &Stacks, stack: StackId) -> Vec<Option<FrameId>> {
+    let mut package = None;
+    let mut own: Vec<Option<FrameId>> = Vec::new();
+    for id in stacks.frames(stack) {
+        let frame = stacks.frame(id);
+        if !frame.is_of_library() {
+            own.push(Some(id));
+        } else if own.is_empty() && package.is_none() && is_of_package(frame.filename) {
+            package = Some(Some(id));
+        }
+    }
+    if own.is_empty() {
+        return vec![stacks.own_frame(stack)];
+    }
+    own.reverse();
+    own.truncate(MAX_DEPTH);
+    let called = stacks.called_frame(stack).map(Some).filter(|called| Some(*called) != package);
+    own.into_iter().chain(package).chain(called).collect()
+}
+
+/// Whether a file is an installed package's, other than PyTorch's.
+fn is_of_package(file: &str) -> bool {
+    file.contains("-packages/") && file.ends_with(".py") && !file.contains("/torch/")
+}
 
 /// A stack is cut off at this depth, so that a damaged or endless recursion draws.
 const MAX_DEPTH: usize = 120;
@@ -67,6 +92,7 @@ impl FlameGraph {
         for (stack, (bytes, count)) in held {
             graph.add(recording.stacks(), stack, bytes, count);
         }
+        graph.fold(recording.stacks());
         for index in 0..graph.nodes.len() {
             let mut children = std::mem::take(&mut graph.nodes[index].children);
             children.sort_by_key(|child| (std::cmp::Reverse(graph.nodes[*child].bytes), *child));
@@ -76,16 +102,9 @@ impl FlameGraph {
     }
 
     fn add(&mut self, stacks: &Stacks, stack: StackId, bytes: Bytes, count: usize) {
-        let frames = stacks.frames(stack).rev();
-        let mut frames: Vec<Option<FrameId>> =
-            frames.filter(|frame| !BETWEEN.contains(&stacks.frame(*frame).name)).map(Some).collect();
-        frames.truncate(MAX_DEPTH);
-        if frames.is_empty() {
-            frames.push(None);
-        }
         let mut at = 0;
         self.grow(at, bytes, count);
-        for frame in frames {
+        for frame in shown_frames(stacks, stack) {
             let child =
                 self.nodes[at].children.iter().copied().find(|child| self.nodes[*child].frame == frame);
             at = child.unwrap_or_else(|| self.insert(at, frame));
@@ -94,6 +113,19 @@ impl FlameGraph {
         // Stacks that differ only in frames that are left out end at one node, and nearly always belong to
         // one site.
         self.nodes[at].stack.get_or_insert(stack);
+    }
+
+    /// Leaves out the call of a library below a line that calls nothing else: the line says as much.
+    fn fold(&mut self, stacks: &Stacks) {
+        for index in (1..self.nodes.len()).rev() {
+            let [only] = self.nodes[index].children[..] else { continue };
+            let called = &self.nodes[only];
+            let is_of_library = called.frame.is_some_and(|frame| stacks.frame(frame).is_of_library());
+            if is_of_library && called.children.is_empty() && self.nodes[index].stack.is_none() {
+                self.nodes[index].stack = called.stack;
+                self.nodes[index].children.clear();
+            }
+        }
     }
 
     fn insert(&mut self, parent: usize, frame: Option<FrameId>) -> usize {
@@ -190,15 +222,7 @@ impl FlameGraph {
     ) -> Vec<usize> {
         let wanted = self.frames(index);
         let stacks = recording.stacks();
-        let is_below = |stack: StackId| {
-            let frames = stacks.frames(stack).rev();
-            let frames = frames.filter(|frame| !BETWEEN.contains(&stacks.frame(*frame).name)).map(Some);
-            let mut frames: Vec<Option<FrameId>> = frames.collect();
-            if frames.is_empty() {
-                frames.push(None);
-            }
-            frames.starts_with(&wanted)
-        };
+        let is_below = |stack: StackId| shown_frames(stacks, stack).starts_with(&wanted);
         let mut known: rustc_hash::FxHashMap<StackId, bool> = rustc_hash::FxHashMap::default();
         let stack_of = |row: &usize| allocations.id(*row).map(|id| recording.allocation_stack(id));
         let mut below = |row: &usize| {

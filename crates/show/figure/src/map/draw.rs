@@ -87,11 +87,10 @@ struct Map<'a> {
 }
 
 impl Map<'_> {
-    /// Where a bar of `size` bytes ends. Twice the width is four times the bytes, so that small segments beside
-    /// huge segments can be read, and still are shorter.
+    /// Where a bar of `size` bytes ends: twice the width is twice the bytes. A bar is at least two pixels wide.
     fn bar_right_px(&self, size: Bytes) -> f32 {
         let width = self.bars.1 - self.bars.0;
-        self.bars.0 + (px(share(size, self.largest).sqrt()) * width).round().max(2.0)
+        self.bars.0 + (px(share(size, self.largest)) * width).round().max(2.0)
     }
 
     fn draw_segment(
@@ -186,9 +185,8 @@ impl Map<'_> {
         scene.add_text(Point::new(self.bars.1, 15.0), note, style.anchored(Anchor::End));
         let left = room - text_width_px(note, TEXT_PX, Weight::Normal) - 16.0;
         let captions = [
-            "blocks by address; a segment twice as wide has 4 times the bytes",
-            "twice as wide: 4 times the bytes",
-            "width: root of the size",
+            format!("blocks by address, all to one scale: the whole width is {}", self.largest),
+            format!("whole width: {}", self.largest),
         ];
         if let Some(caption) = first_fitting(&captions, TEXT_PX, Weight::Normal, left) {
             scene.add_text(Point::new(self.bars.0, 15.0), caption, style);

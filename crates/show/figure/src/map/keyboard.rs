@@ -91,7 +91,6 @@ impl BlockNavigation<'_> {
         let other = self.blocks(row)?;
         let block = segment.blocks.get(index)?;
         let middle = bytes_f64(block.addr.offset_from(segment.addr)) + bytes_f64(block.size) / 2.0;
-        let middle = middle * (bytes_f64(other.size) / bytes_f64(segment.size).max(1.0)).sqrt();
         let end =
             |block: &BlockSnapshot| bytes_f64(block.addr.offset_from(other.addr)) + bytes_f64(block.size);
         let found = other.blocks.partition_point(|block| end(block) <= middle);

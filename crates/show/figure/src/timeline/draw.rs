@@ -47,7 +47,7 @@ pub fn timeline(
     let data = Rect { height_px: plot.height_px - lane_px(recording, &plot), ..plot };
     let range = YScale::new(y_top(series, &columns, capacity, &view, data.height_px), data);
     draw_y_axis(&mut scene, &range, &plot);
-    let is_beyond_limit = draw_beyond_limit(&mut scene, series, &columns, &range);
+    draw_beyond_limit(&mut scene, series, &columns, &range);
     let areas = draw_areas(&mut scene, &columns, &range);
     draw_grid_over(&mut scene, &range, &plot);
     draw_lines(&mut scene, series, &columns, &range);
@@ -62,7 +62,7 @@ pub fn timeline(
     draw_failure_names(&mut scene, recording, &air);
     draw_peak(&mut scene, series, recording, &scale, &air);
     draw_area_names(&mut scene, &columns, &range);
-    let explained = LegendContent { areas, has_bars, has_failures, is_beyond_limit };
+    let explained = LegendContent { areas, has_bars, has_failures };
     draw_legend(&mut scene, legend_rows(size, series.facts()), explained, &bounds);
     scene
 }
@@ -268,10 +268,8 @@ fn spans_of_limits<'a>(
     spans.zip(limits)
 }
 
-/// The area that the process may not reserve, under the areas of the classes. Returns whether the plot
-/// reaches above the limit.
-fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) -> bool {
-    let mut is_drawn = false;
+/// The area that the process may not reserve, under the areas of the classes.
+fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) {
     for (span, limit) in spans_of_limits(series, columns) {
         let Some(limit) = limit.filter(|limit| range.holds(limit.highest)) else { continue };
         let (Some(first), Some(last)) = (span.first(), span.last()) else { continue };
@@ -285,10 +283,8 @@ fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], ran
         if foot > top {
             let beyond = Rect::new(first.left_px, top, last.right_px - first.left_px, foot - top);
             scene.add_rect(beyond, BEYOND_LIMIT, None);
-            is_drawn = true;
         }
     }
-    is_drawn
 }
 
 /// Lines at the capacity and at the limit of the process, with their values where there is room. Returns the

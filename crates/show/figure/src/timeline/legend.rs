@@ -1,7 +1,7 @@
 //! The legend of the timeline.
 
 use crate::conversions::count_px;
-use crate::fill::{BEYOND_LIMIT, Fill};
+use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
@@ -25,8 +25,8 @@ enum Sign {
     Line(Role, Dash, f32),
     /// A request that failed.
     Failure,
-    /// The area beyond the limit, with the limit's line.
-    BeyondLimit,
+    /// The peaks of allocated and of reserved bytes until then.
+    Peaks,
 }
 
 /// Bytes that are requested only during a part of the moments of a pixel, in words.
@@ -36,13 +36,10 @@ const VARIED_NAME: &str = "requested at times";
 const SPAN_NAME: &str = "named by the program";
 
 /// The mark of a request that failed.
-const FAILURE_NAME: &str = "request that failed";
-
-/// The bytes that the process may not reserve.
-const BEYOND_NAME: &str = "beyond the limit of the process";
+const FAILURE_NAME: &str = "out of memory";
 
 /// All entries of the legend. Only some figures have rounding, pending bytes, and the things that the last
-/// four entries explain.
+/// three entries explain. The limit is named in the plot.
 fn entries() -> impl Iterator<Item = (&'static str, Sign)> {
     let class = |class: BreakdownClass| (class.name(), Sign::Area(Fill::of(class)));
     let line = |name, role, dash, width_px| (name, Sign::Line(role, dash, width_px));
@@ -54,12 +51,10 @@ fn entries() -> impl Iterator<Item = (&'static str, Sign)> {
         cached,
         line("allocated", Role::PeakAllocated, Dash::Solid, 1.5),
         line("reserved", Role::PeakReserved, Dash::Solid, 1.5),
-        line("peak allocated", Role::PeakAllocated, Dash::Dashed, 1.0),
-        line("peak reserved", Role::PeakReserved, Dash::Dotted, 1.0),
+        ("peaks", Sign::Peaks),
         (VARIED_NAME, Sign::Area(VARIED)),
         (SPAN_NAME, Sign::Area(Fill::solid(Role::TextMuted))),
         (FAILURE_NAME, Sign::Failure),
-        (BEYOND_NAME, Sign::BeyondLimit),
     ]
     .into_iter()
 }
@@ -94,7 +89,6 @@ pub(super) fn rows(width_px: f32, facts: SeriesFacts) -> usize {
         "pending" => facts.has_pending,
         SPAN_NAME => facts.has_time_spans,
         FAILURE_NAME => facts.has_failures,
-        BEYOND_NAME => facts.has_limit,
         _ => true,
     });
     places(width_px, may_be_there).last().map_or(1, |(row, _)| row + 1)
@@ -112,8 +106,6 @@ pub(super) struct LegendContent {
     /// Whether there are time spans that the program named, as bars.
     pub(super) has_bars: bool,
     pub(super) has_failures: bool,
-    /// Whether the plot reaches beyond the limit of the process.
-    pub(super) is_beyond_limit: bool,
 }
 
 /// A value at which the plot has a line, or would have one if the scale reached so far, and that the plot
@@ -134,7 +126,6 @@ pub(super) fn draw_legend(scene: &mut Scene, rows: usize, explained: LegendConte
             "pending" => explained.areas.has_pending,
             SPAN_NAME => explained.has_bars,
             FAILURE_NAME => explained.has_failures,
-            BEYOND_NAME => explained.is_beyond_limit,
             _ => true,
         })
     };
@@ -181,10 +172,12 @@ fn draw_sign(scene: &mut Scene, sign: Sign, x: f32, y: f32) {
                 [Point::new(x + 1.0, y - 9.0), Point::new(x + 13.0, y - 9.0), Point::new(x + 7.0, y + 1.0)];
             scene.marks.push(Mark::Area { points: tip.to_vec(), fill: Fill::solid(Role::Failure) });
         }
-        Sign::BeyondLimit => {
-            scene.add_rect(box_of, BEYOND_LIMIT, None);
-            let foot = y + 0.5;
-            scene.add_line(Point::new(x, foot), Point::new(x + 14.0, foot), Role::Limit, Dash::Dashed, 1.0);
+        Sign::Peaks => {
+            for (y, role, dash) in
+                [(y - 7.0, Role::PeakReserved, Dash::Dotted), (y - 2.0, Role::PeakAllocated, Dash::Dashed)]
+            {
+                scene.add_line(Point::new(x, y), Point::new(x + 16.0, y), role, dash, 1.0);
+            }
         }
     }
 }

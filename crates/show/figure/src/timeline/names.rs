@@ -74,6 +74,9 @@ pub(super) fn draw_failure_names(scene: &mut Scene, recording: &Recording, air: 
 /// Where a figure has more failures than these, their marks alone show them.
 const MAX_FAILURE_NAMES: usize = 3;
 
+/// A peak that is as near as this to a failure has no name.
+const AT_FAILURE_PX: f32 = 60.0;
+
 /// A dot at the most allocated and at the most reserved bytes, each with its value and its step.
 pub(super) fn draw_peak(
     scene: &mut Scene,
@@ -103,7 +106,13 @@ pub(super) fn draw_peak(
             format!("{name} {bytes}"),
             format!("peak {bytes}"),
         ];
-        draw_point(scene, Point::new(x, range.y_px(bytes)), &texts, (role, target), air);
+        // A run that fails fails at its peak most often, and the failure has the name there.
+        let is_at_failure = scene.targets.iter().any(|target| {
+            matches!(target.what, TargetId::FailedStep(_))
+                && (target.rect.center().x_px - x).abs() < AT_FAILURE_PX
+        });
+        let texts = if is_at_failure { &[][..] } else { &texts[..] };
+        draw_point(scene, Point::new(x, range.y_px(bytes)), texts, (role, target), air);
     }
 }
 

@@ -30,7 +30,6 @@ pub(super) struct SeriesFacts {
     pub(super) has_rounding: bool,
     pub(super) has_pending: bool,
     pub(super) has_failures: bool,
-    pub(super) has_limit: bool,
     pub(super) has_time_spans: bool,
     pub(super) has_times: bool,
     /// Whether a pixel may cover several moments.
@@ -109,7 +108,6 @@ impl Series {
     fn facts_of(&self, recording: &Recording) -> SeriesFacts {
         let mut facts = SeriesFacts {
             has_failures: first_failure(recording).is_some(),
-            has_limit: self.implied_limit.is_some() || self.limits.iter().any(|(_, limit)| limit.is_some()),
             has_time_spans: recording.markers().iter().any(|marker| marker.end_step.is_some()),
             has_times: recording.time_us(0).is_some(),
             is_long: self.steps > SHORT,

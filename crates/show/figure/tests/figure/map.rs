@@ -69,7 +69,7 @@ fn a_step_that_splits_a_new_segment() {
         text "pool, stream" 6,15 11px TextMuted
         text "size" 166,15 11px TextMuted end
         text "1 segment" 894,15 11px TextMuted end
-        text "blocks by address; a segment twice as wide has 4 times the bytes" 178,15 11px TextMuted
+        text "blocks by address, all to one scale: the whole width is 20 MiB" 178,15 11px TextMuted
         target 0,24 174x26 Segment(SegmentId(0))
         target 178,27 116x20 Block(BlockId(1))
         target 294,27 600x20 Block(BlockId(0))

@@ -147,26 +147,29 @@ fn groups_are_apart_from_each_other_in_every_vision() {
     }
 }
 
-/// A stack has its categories in their order, and in each the shades from the first on: a shade lies on the
-/// one before it, the first shade of a category on any of an earlier category, and the rest, which is grey,
-/// on any of them.
+/// The grey of all other lines lies on allocations without a stack, and the grey of a program's other memory on
+/// the first categories.
 #[test]
-fn sites_that_may_be_neighbors_in_a_stack_are_apart_in_every_vision() {
+fn the_greys_are_apart_from_categories_in_every_vision() {
     for theme in [Theme::Light, Theme::Dark] {
-        let color = |site: u8| linear(&theme.color(Role::Site(site)));
-        let name = |site: u8| format!("shade {} of hue {}", site % Role::SHADES, site / Role::SHADES);
         let rest = linear(&theme.color(Role::Group(Role::GROUPS - 1)));
-        for site in 0..Role::SITES {
-            let next = Some(site + 1).filter(|next| next % Role::SHADES > 0);
-            let later = (site + 1..Role::SITES).filter(|later| later % Role::SHADES == 0);
-            for above in next.into_iter().chain(later) {
-                assert_apart(theme, 13.0, (&name(site), color(site)), (&name(above), color(above)));
-            }
-            // Where colors are shades of categories, groups without an entry have a shade too, so that the
-            // grey of the rest lies on no shade of other code.
-            if site / Role::SHADES != 4 {
-                assert_apart(theme, 13.0, (&name(site), color(site)), ("the rest", rest));
-            }
+        for site in [0, 1, 2, 3, Role::SITES - 1] {
+            let color = linear(&theme.color(Role::Site(site)));
+            assert_apart(theme, 13.0, (&format!("category {site}"), color), ("the rest", rest));
+        }
+    }
+}
+
+/// Allocations without a stack are the quietest area of a figure.
+#[test]
+fn what_has_no_stack_is_the_nearest_to_the_background() {
+    for theme in [Theme::Light, Theme::Dark] {
+        let lightness = |role: Role| lab(linear(&theme.color(role)))[0];
+        let from_ground = |role: Role| (lightness(role) - lightness(Role::Background)).abs();
+        let unknown = from_ground(Role::Site(Role::SITES - 1));
+        let others = (0..Role::GROUPS).map(Role::Group).chain((0..5).map(Role::Site));
+        for role in others {
+            assert!(from_ground(role) > unknown, "{theme:?}: {role:?}");
         }
     }
 }
@@ -180,7 +183,7 @@ fn the_categories_of_stacks_are_far_apart_in_every_vision() {
         let names = StackCategory::ALL.map(StackCategory::name);
         let colors: Vec<(&str, Color)> = names
             .into_iter()
-            .zip((0..Role::SITES).step_by(Role::SHADES.into()))
+            .zip([0, 1, 2, 3, 4, Role::SITES - 1])
             .map(|(name, site)| (name, linear(&theme.color(Role::Site(site)))))
             .collect();
         assert_eq!(colors.len(), StackCategory::ALL.len());
@@ -309,41 +312,6 @@ fn no_site_group_or_step_looks_like_a_failure_or_like_ink() {
                     (&format!("{role:?}"), color),
                     ("a failure", linear(&theme.color(Role::Failure))),
                 );
-            }
-        }
-    }
-}
-
-#[test]
-fn neighbors_of_one_hue_differ_in_lightness_too() {
-    for theme in [Theme::Light, Theme::Dark] {
-        let color = |site: u8| linear(&theme.color(Role::Site(site)));
-        for site in (0..Role::SITES - 1).filter(|site| (site + 1) % Role::SHADES > 0) {
-            let names = [site, site + 1].map(|site| format!("site {site}"));
-            assert_apart(theme, 19.0, (&names[0], color(site)), (&names[1], color(site + 1)));
-        }
-        // An area in between may be empty.
-        for site in 0..Role::SITES - 1 {
-            for other in 0..site {
-                let names = [site, other].map(|site| format!("site {site}"));
-                assert_apart(theme, 7.5, (&names[0], color(site)), (&names[1], color(other)));
-            }
-        }
-    }
-}
-
-/// Activations have the most sites of a training, and any two of them may lie on each other where one in
-/// between is freed.
-#[test]
-fn any_two_sites_of_activations_are_apart_in_every_vision() {
-    const ACTIVATIONS: u8 = 3;
-    for theme in [Theme::Light, Theme::Dark] {
-        let color = |site: u8| linear(&theme.color(Role::Site(site)));
-        let sites = ACTIVATIONS * Role::SHADES..(ACTIVATIONS + 1) * Role::SHADES;
-        for site in sites.clone() {
-            for other in sites.start..site {
-                let names = [site, other].map(|site| format!("site {site}"));
-                assert_apart(theme, 12.5, (&names[0], color(site)), (&names[1], color(other)));
             }
         }
     }

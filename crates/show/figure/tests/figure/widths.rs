@@ -160,7 +160,7 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                     GridKind::Stacked => allocations.most_active(&steps),
                 };
                 let view = GridView { steps, low: 0.0, high: high.get().max(1) as f64 };
-                let groups = Groups::new(&allocations, &recording, ColorBy::Size);
+                let groups = Groups::new(&allocations, &recording, ColorBy::Size, None);
                 let plot = grid_plot(size);
                 let (columns, rows) = (plot.width_px as usize, plot.height_px as usize);
                 let grid = Grid::new(&allocations, kind, view, columns, rows).by_groups(&groups);
@@ -202,7 +202,7 @@ fn a_stack_has_its_groups_on_top_of_each_other() {
     let steps = TimelineView::fit(recording.step_count());
     let high = allocations.most_active(&steps).get() as f64;
     let view = GridView { steps, low: 0.0, high };
-    let groups = Groups::new(&allocations, &recording, ColorBy::Size);
+    let groups = Groups::new(&allocations, &recording, ColorBy::Size, None);
     let grid = Grid::new(&allocations, GridKind::Stacked, view, 200, 150).by_groups(&groups);
     let grid = grid.drawn(&allocations, &map);
     let mut with_several = 0;
@@ -225,7 +225,7 @@ fn a_legend_has_what_is_present_and_sizes_are_steps_of_one_hue() {
         let recording = Arc::new(recording);
         let allocations = Collector::collect(recording.clone());
         for by in ColorBy::ALL {
-            let groups = Groups::new(&allocations, &recording, by);
+            let groups = Groups::new(&allocations, &recording, by, None);
             assert!(groups.legend().iter().all(|entry| entry.count > 0), "{name}: {:?}", groups.legend());
             let count: usize = groups.legend().iter().map(|entry| entry.count).sum();
             assert_eq!(count, allocations.len(), "{name} by {}", by.name());
@@ -237,7 +237,7 @@ fn a_legend_has_what_is_present_and_sizes_are_steps_of_one_hue() {
                 );
             }
         }
-        let names = Groups::new(&allocations, &recording, ColorBy::Name);
+        let names = Groups::new(&allocations, &recording, ColorBy::Name, None);
         for row in 0..allocations.len() {
             let Some(name) = allocations.id(row).and_then(|id| recording.name(id)) else { continue };
             let text = &names.legend()[names.place(row)].text;
