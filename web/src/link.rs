@@ -463,6 +463,7 @@ mod tests {
             arguments: Some("--name 'a b' --size 8".to_owned()),
             step: Some(2),
             event: Some(17),
+            device: Some(1),
             block: Some(3),
             theme: Some("dark".to_owned()),
             lab: Some("what-if".to_owned()),
