@@ -560,6 +560,7 @@ fn a_recording_of_ours_has_the_sums_of_a_range() -> Result<()> {
         let y = figure.height * 0.4;
         page.drag_with(&Key::Shift, &id("timeline"), (figure.width * 0.2, y), (figure.width * 0.9, y))?;
         page.wait_text(&id("range"), "freed")?;
+        page.click("#tab-holders")?;
         page.wait_text(&id("holders-summary"), "allocated after step")
     })
 }
@@ -572,7 +573,7 @@ fn figures_and_tables_stay_when_something_is_chosen() -> Result<()> {
         page.wait_text(&id("headline"), "identical")?;
         page.wait_text(&id("too-small"), "small to draw")?;
         let tops = |page: &Page| -> Result<Vec<f64>> {
-            let watched = [id("timeline"), id("mini-map"), id("map"), id("lifetimes"), id("holders-summary")];
+            let watched = [id("timeline"), id("map"), id("lifetimes"), id("holders-summary")];
             watched.iter().map(|css| Ok(page.rect(css)?.y)).collect()
         };
         let (before, scrolled_before) = (tops(page)?, scrolled(page)?);
