@@ -258,6 +258,11 @@ fn a_click_chooses_what_the_tooltip_names() -> Result<()> {
                 // Parts of a pixel, as pointers have them.
                 let (x, y) = (figure.width * across + 0.4, figure.height * along + 0.7);
                 page.hover_at(&id("lifetimes"), x, y)?;
+                // The tooltip has its words with the next frame.
+                page.execute(
+                    "return new Promise((done) => requestAnimationFrame(() => setTimeout(done)))",
+                    &[],
+                )?;
                 let tip = page.text(".lifetimes [data-testid='tooltip']")?;
                 let Some((name, _)) = tip.split_once(": ").filter(|(name, _)| name.contains("allocation"))
                 else {
