@@ -76,8 +76,6 @@ pub(crate) struct FileSignals {
     /// The name of the opened file beside the page (see [`crate::browser::address_beside`]). Links to the
     /// file have this name.
     pub(crate) beside: RwSignal<Option<String>>,
-    /// The file that was opened last. It is opened again to show another of its devices.
-    pub(crate) file: StoredValue<Option<File>, LocalStorage>,
 }
 
 /// The ending of file names of Python programs.
@@ -146,7 +144,6 @@ impl Feature<FileSignals> {
 
     pub(super) fn open_one(self, file: &File, then: Box<dyn FnOnce()>) {
         self.beside.set(None);
-        self.file.set_value(Some(file.clone()));
         self.ranks.set(Vec::new());
         spawn_local(self.open_blob(file.name(), Blob::from(file.clone()), None, then));
     }
@@ -178,16 +175,11 @@ impl Feature<FileSignals> {
         self.open_ranks(files, Box::new(|| ()));
     }
 
-    /// Opens a file again at another of its devices.
-    pub(crate) fn reopen(self, device: usize) {
-        if let Some(file) = self.file.with_value(Clone::clone) {
-            self.open_device(&file, Some(device));
+    /// Opens the file again at another of its devices, which the figures and the answers are about then.
+    pub(crate) fn reopen(self, device: usize, then: Box<dyn FnOnce()>) {
+        if let Some((name, file)) = lab::FileContent::kept() {
+            self.open_recording(&name, &file, Some(device), then);
         }
-    }
-
-    fn open_device(self, file: &File, device: Option<usize>) {
-        let (name, blob) = (file.name(), Blob::from(file.clone()));
-        spawn_local(self.open_blob(name, blob, device, Box::new(|| ())));
     }
 
     /// Opens a file of any kind; only this function makes a source out of the bytes of a file.
@@ -275,10 +267,15 @@ impl Feature<FileSignals> {
             let Some(opened) = self.opened_or_error(result) else { return };
             self.session.navigation().place.set(Place::Workbench);
             content.keep();
+            let tab = self.session.workbench().tab.get_untracked();
             self.open(opened);
             // The notes about a file that was read in part are on another tab.
-            if untrack(|| self.session.workbench().tab.get()) != Tab::Source {
+            if self.session.workbench().tab.get_untracked() != Tab::Source {
                 self.session.lab().ask_verdict();
+                // A reader who chooses another device goes on with the same tab.
+                if device.is_some() {
+                    self.session.workbench().tab.set(tab);
+                }
             }
             self.session.figures().compare_when_drawn();
             then();

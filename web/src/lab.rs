@@ -51,8 +51,6 @@ pub(crate) struct LabSignals {
     pub(crate) limit: RwSignal<String>,
     /// The release of PyTorch whose rules hold; `None` for the release that made the file.
     pub(crate) release: RwSignal<Option<Release>>,
-    /// The index of the device that the reader chose, in a file with several devices.
-    pub(crate) device: RwSignal<Option<usize>>,
     pub(crate) shows_difference: RwSignal<bool>,
     pub(crate) work: RwSignal<Option<LabWork>>,
     /// The page with the curves of a fit that was opened, which covers the page below; `None` while none is
@@ -81,6 +79,11 @@ impl FileContent {
     /// Keeps the content in place of the content of the former file.
     pub(crate) fn keep(self) {
         CONTENT.set(Some(self));
+    }
+
+    /// The name and the content of the file that was opened last.
+    pub(crate) fn kept() -> Option<(String, Blob)> {
+        CONTENT.with_borrow(|kept| kept.as_ref().map(|kept| (kept.name.clone(), kept.file.clone())))
     }
 }
 
@@ -339,20 +342,12 @@ impl Feature<LabSignals> {
         self.session.run.with(|run| run.has_failed())
     }
 
-    /// The index of the run that questions are about, in a file with several devices: the chosen device, or
-    /// the shown one.
+    /// The index of the run that questions are about, in a file with several devices: that of the device which
+    /// the figures show. Host memory has no run.
     pub(crate) fn asked_device(self) -> Option<usize> {
-        let shown = || {
-            let run = self.session.run.get_untracked();
-            let file = run.opened.as_ref().filter(|file| file.devices.len() > 1)?;
-            // Devices without a trace and host memory have no run.
-            if file.shows_host() {
-                return None;
-            }
-            let before = file.devices.iter().take(file.shown_device);
-            Some(before.filter(|device| device.events > 0).count())
-        };
-        self.device.get_untracked().or_else(shown)
+        let run = self.session.run.get_untracked();
+        let file = run.opened.as_ref().filter(|file| file.devices.len() > 1 && !file.shows_host())?;
+        Some(file.shown_device)
     }
 
     /// Cancels the question that is being answered.

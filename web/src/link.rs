@@ -61,6 +61,8 @@ pub(crate) struct Link {
     pub(crate) step: Option<usize>,
     /// How many events are applied at the cursor, while the player moves by events.
     pub(crate) event: Option<usize>,
+    /// The index of the device that is shown, of a file with several.
+    pub(crate) device: Option<usize>,
     /// The number of the chosen block.
     pub(crate) block: Option<u64>,
     pub(crate) theme: Option<String>,
@@ -182,6 +184,7 @@ impl Link {
         match key {
             "step" => self.step = number("step"),
             "event" => self.event = number("event"),
+            "device" => self.device = number("device"),
             "block" => self.block = number("block").and_then(|number| u64::try_from(number).ok()),
             "own-lesson" => self.target = LinkTarget::OwnLesson(number("card").unwrap_or(1)),
             "card" => self.set_card(number("card").unwrap_or(1)),
@@ -244,6 +247,7 @@ impl Link {
         parts.extend(texts(&TEXTS));
         parts.extend(self.step.map(|step| format!("step={step}")));
         parts.extend(self.event.map(|event| format!("event={event}")));
+        parts.extend(self.device.map(|device| format!("device={device}")));
         parts.extend(self.block.map(|block| format!("block={block}")));
         parts.extend(texts(&LATER_TEXTS));
         parts.join("&")
@@ -459,6 +463,7 @@ mod tests {
             arguments: Some("--name 'a b' --size 8".to_owned()),
             step: Some(2),
             event: Some(17),
+            device: Some(1),
             block: Some(3),
             theme: Some("dark".to_owned()),
             lab: Some("what-if".to_owned()),

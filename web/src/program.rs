@@ -6,7 +6,7 @@ mod result;
 mod trials;
 
 pub(crate) use examples::{DEFAULT_GPU, DERIVED_NUMBERS, EXAMPLES, Example, GPUS};
-pub(crate) use fit::{FitSearch, FitVariant, fit_command};
+pub(crate) use fit::{FitSearch, FitVariant, dry_run_command, fit_command};
 pub(crate) use result::{AliveBytes, CATEGORIES, ProgramEnd, ProgramResult};
 pub(crate) use trials::{ProgramTrial, Trials};
 
@@ -191,9 +191,10 @@ impl Feature<ProgramSignals> {
 
     /// Opens a program and searches the largest value of its number of this name once it has run. The view of
     /// the search begins it, whose code is not in the first load.
-    pub(crate) fn open_and_fit(self, text: String, gpu: String, varied: String) {
+    pub(crate) fn open_and_fit(self, input: ProgramInput, varied: String) {
         self.session.navigation().go_to(Place::Program);
-        self.input.set(ProgramInput { gpu, ..ProgramInput::default() });
+        let text = input.text.clone();
+        self.input.set(input);
         self.type_text(text);
         self.varied.set(varied);
         self.run();

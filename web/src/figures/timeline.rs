@@ -6,7 +6,6 @@ use leptos::prelude::*;
 use super::{Brushed, FigureSignals, HolderMoment};
 use crate::frames;
 use crate::session::Feature;
-use crate::workbench::Tab;
 
 impl Feature<FigureSignals> {
     /// The steps of the recording that are shown. Reads signals.
@@ -95,8 +94,16 @@ impl Feature<FigureSignals> {
         }
     }
 
+    /// Shows the brushed range and no other steps. Returns whether there is one.
+    pub(crate) fn zoom_to_range(self) -> bool {
+        let Some((first, last)) = untrack(|| self.steps_range()) else { return false };
+        let (first_step, last_step) = (frames::count(first), frames::count(last + 1));
+        self.change_timeline(|_, steps| TimelineView { first_step, last_step }.clamp(steps));
+        true
+    }
+
     /// Brushes the moments from one to the other, in any order. If the range is complete, the table of
-    /// holders shows what was allocated in it.
+    /// holders is about what was allocated in it.
     pub(crate) fn brush(self, one: usize, other: usize, is_done: bool) {
         let brushed = Brushed { first: one.min(other), last: one.max(other), is_done };
         if self.brushed.get_untracked() != Some(brushed) {
@@ -104,7 +111,6 @@ impl Feature<FigureSignals> {
         }
         if is_done && brushed.first < brushed.last {
             self.holder_moment.set(HolderMoment::Made);
-            self.session.workbench().tab.set(Tab::Holders);
         }
     }
 

@@ -47,7 +47,6 @@ impl Feature<FileSignals> {
             if is_first {
                 self.session.navigation().place.set(Place::Workbench);
                 content.keep();
-                self.file.set_value(Some(kept));
                 self.open(opened);
                 then();
             }
@@ -63,7 +62,6 @@ impl Feature<FileSignals> {
 
     /// Shows another of the files that were opened together, and the verdict about it.
     pub(crate) fn show_rank(self, rank: &Rank) {
-        self.file.set_value(Some(rank.file.clone()));
         lab::FileContent::of(&rank.opened.name, &rank.file).keep();
         self.open(rank.opened.clone());
         self.session.lab().ask_verdict();

@@ -70,10 +70,6 @@ pub(crate) struct Trial {
     pub(crate) requests: u64,
 }
 
-/// The index of the device that a question is about, in a file with several devices, and the conditions of
-/// the question.
-pub(crate) type QuestionConditions = (Option<usize>, Conditions);
-
 /// The answers about one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answers {
@@ -87,18 +83,18 @@ pub(crate) struct Answers {
     pub(crate) trial: Option<PtrEq<Trial>>,
     pub(crate) runs: Vec<RunSummary>,
     pub(crate) verdict: Option<PtrEq<Verdict>>,
-    /// The device and the conditions that the verdict is for.
-    pub(crate) verdict_for: QuestionConditions,
+    /// The conditions that the verdict is for.
+    pub(crate) verdict_for: Conditions,
     /// Whether another question ended the verdict before it was made.
     pub(super) is_verdict_due: bool,
     pub(crate) failed: Option<(QuestionKind, String)>,
 }
 
 impl Answers {
-    /// The result of the search of settings, if it was made for the device and the conditions of the verdict.
+    /// The result of the search of settings, if it was made for the conditions of the verdict.
     pub(crate) fn searched(&self) -> Option<&PtrEq<SearchResult>> {
         let found = self.search.as_ref()?.found.as_ref()?;
-        (found.best.is_some() && found.baseline.conditions == self.verdict_for.1).then_some(found)
+        (found.best.is_some() && found.baseline.conditions == self.verdict_for).then_some(found)
     }
 
     /// The run that questions are about: the run of the device, or the one that the worker takes.

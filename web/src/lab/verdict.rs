@@ -17,7 +17,7 @@ impl Feature<LabSignals> {
                 return self.fail(&run, QuestionKind::Verdict, &why);
             }
         };
-        let asked = (self.asked_device(), conditions.clone());
+        let asked = conditions.clone();
         self.send(Question::Verdict(conditions), None, move |of, answer| {
             self.take_answer(&of, answer);
             self.write_answers(&of, |answers| answers.verdict_for = asked.clone());
@@ -55,7 +55,7 @@ impl Feature<LabSignals> {
 
     /// Whether the verdict has other conditions than the panel's fields.
     pub(crate) fn is_verdict_old(self) -> bool {
-        let asked = self.own_conditions().map(|conditions| (self.asked_device(), conditions));
+        let asked = self.own_conditions();
         let answers = untrack(|| self.answers());
         answers.is_some_and(|answers| {
             answers.verdict.is_some() && asked.is_ok_and(|asked| asked != answers.verdict_for)

@@ -86,6 +86,8 @@ impl Feature<NavigationSignals> {
         if let Some(opened) = self.session.shown_recording() {
             let sample = Sample::of_file(&opened.name);
             let is_beside = self.session.files().beside.with(|beside| beside.as_ref() == Some(&opened.name));
+            let file = opened.run.opened.as_ref().filter(|file| file.devices.len() > 1);
+            let link = Link { device: file.map(|file| file.shown_device), ..link };
             return match sample {
                 _ if is_beside => Link { target: LinkTarget::Beside(opened.name.clone()), ..link },
                 Some(sample) => Link { target: LinkTarget::Sample(sample.name.to_owned()), ..link },

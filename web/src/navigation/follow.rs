@@ -92,10 +92,7 @@ impl Feature<NavigationSignals> {
             .and_then(|opened| Sample::of_file(&opened.name))
             .is_some_and(|open| open.name == sample.name);
         self.go_to(Place::Workbench);
-        let place = move || {
-            self.follow_step(&link);
-            self.follow_question(&link);
-        };
+        let place = move || self.follow_device(link);
         if is_open { place() } else { samples.open_and(self.session, sample, place) }
     }
 
@@ -106,7 +103,7 @@ impl Feature<NavigationSignals> {
             self.session.workload().load_empty();
         }
         self.go_to(Place::Workbench);
-        let place = move || self.follow_step(&link);
+        let place = move || self.follow_device(link);
         if is_open { place() } else { self.session.files().open_beside(name, place) }
     }
 
@@ -114,10 +111,7 @@ impl Feature<NavigationSignals> {
         let opened =
             self.session.files().opened.get_untracked().filter(|opened| self.session.files().is_own(opened));
         self.go_to(Place::Workbench);
-        let place = move || {
-            self.follow_step(&link);
-            self.follow_question(&link);
-        };
+        let place = move || self.follow_device(link);
         match opened {
             Some(opened) => {
                 self.session.show(Source::Recording(opened));
@@ -158,6 +152,24 @@ impl Feature<NavigationSignals> {
                 self.session.lessons().show_own(lesson, card);
             }
         });
+    }
+
+    /// Shows the device, the moment and the question of a link to a file. The file opens again for a device
+    /// that it did not open with.
+    fn follow_device(self, link: Link) {
+        let opened = untrack(|| self.session.shown_recording());
+        let file = opened.as_ref().and_then(|opened| opened.run.opened.as_ref());
+        let is_other = |device: &usize| {
+            file.is_some_and(|file| *device != file.shown_device && *device < file.devices.len())
+        };
+        let show = move |link: &Link| {
+            self.follow_step(link);
+            self.follow_question(link);
+        };
+        match link.device.filter(is_other) {
+            Some(device) => self.session.files().reopen(device, Box::new(move || show(&link))),
+            None => show(&link),
+        }
     }
 
     /// Goes to the moment of a link that names a step.

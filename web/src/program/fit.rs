@@ -102,6 +102,14 @@ impl FitSearch {
         ProgramInput { text, arguments, ..variant.input.clone() }
     }
 
+    /// The GPU in words: its name, or else the memory that the reader typed.
+    fn gpu_text(&self) -> String {
+        match self.of.input.capacity.trim() {
+            "" => format!("the {}", self.of.simulation().gpu),
+            typed => format!("a GPU of {typed}"),
+        }
+    }
+
     /// The largest value in words, without a full stop: `the largest --batch-size that fits the NVIDIA H200
     /// is 24: peak 13.2 GiB reserved; 25 runs out of memory`.
     pub(crate) fn text(&self, variant: &FitVariant) -> Option<String> {
@@ -109,22 +117,20 @@ impl FitSearch {
             "" => String::new(),
             option => format!("with {option} "),
         };
-        let (name, gpu) = (&self.number.name, self.of.simulation().gpu);
+        let (name, gpu) = (&self.number.name, self.gpu_text());
         let largest = match variant.found.as_ref()? {
             Err(why) => return Some(format!("{with}the search ended: {why}")),
             Ok(found) => found.largest.as_ref(),
         };
-        let Some(largest) = largest else { return Some(format!("{with}not even {name} 1 fits the {gpu}")) };
+        let Some(largest) = largest else { return Some(format!("{with}not even {name} 1 fits {gpu}")) };
         let (value, reserved) = (grouped(largest.value), largest.peak_reserved());
         let is_highest = variant.probes.iter().all(|probe| probe.value <= largest.value);
         Some(if is_highest && largest.value >= highest_tried(self.number.value) {
-            format!(
-                "{with}the highest {name} that was tried, {value}, fits the {gpu}: peak {reserved} reserved"
-            )
+            format!("{with}the highest {name} that was tried, {value}, fits {gpu}: peak {reserved} reserved")
         } else {
             let more = grouped(largest.value.saturating_add(1));
             format!(
-                "{with}the largest {name} that fits the {gpu} is {value}: peak {reserved} reserved; {more} runs out of memory"
+                "{with}the largest {name} that fits {gpu} is {value}: peak {reserved} reserved; {more} runs out of memory"
             )
         })
     }
@@ -173,6 +179,11 @@ pub(crate) fn fit_command(file: &str, option: Option<&str>, gpu: &str, arguments
     let rest = arguments.trim();
     let rest = if rest.is_empty() { String::new() } else { format!(" -- {rest}") };
     format!("blockyard fit {file} --vary {name}=1..512 --gpu {gpu}{rest}")
+}
+
+/// The command that says whether a program fits as it is.
+pub(crate) fn dry_run_command(file: &str, gpu: &str, arguments: &str) -> String {
+    format!("blockyard dry-run --gpu {gpu} {file} {arguments}").trim_end().to_owned()
 }
 
 impl Feature<ProgramSignals> {

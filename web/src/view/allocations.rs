@@ -24,6 +24,7 @@ use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
 use self::picture::{GridColors, GridPart, Picture};
+use self::pointer::Pointed;
 pub(crate) use self::words::allocation_lines;
 use crate::browser;
 use crate::effect::effect;
@@ -35,8 +36,8 @@ use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, pixels};
 use crate::view::gesture;
-use crate::view::kit::{button, check, click, flag, select, text};
-use crate::view::over_time::{OverTime, TimeAxis};
+use crate::view::kit::{check, flag, select, text};
+use crate::view::over_time::{OverTime, TimeAxis, show_all};
 use crate::view::tip::Tip;
 
 /// How long the page's thread computes the picture in one frame.
@@ -76,6 +77,8 @@ struct AllocationsFigure {
     /// The names of groups in their areas, of a picture that is complete.
     names: Memo<PtrEq<Scene>>,
     pointer: RwSignal<Option<Point>>,
+    /// What the tooltip names, with the place of the pointer then: a click there chooses it.
+    named: StoredValue<Option<(Point, Pointed)>>,
     over_time: OverTime,
     tip: Tip,
 }
@@ -147,17 +150,13 @@ fn head(figure: AllocationsFigure) -> AnyView {
         shown.map(|by| (by.name().to_owned(), format!("color: {}", by.name()))).collect()
     });
     let pick_color = move |name: String| figures.chosen_colors.set(ColorBy::from_name(&name));
-    let is_fit =
-        flag(move || figures.range.get().is_none() && session.figures().timeline_view.get().is_none());
     view! {
         <div class="head">
             <h2>"Allocations over time"</h2>
             {check("by-stack", "Stacked", "A color on top of another; else at their addresses", flag(move || figures.kind.get() == GridKind::Stacked), stack)}
             {select("color-by", "What colors say", colors, text(move || session.figures().color_by().name().to_owned()), pick_color)}
             <span class="spacer"></span>
-            <span hidden=is_fit>
-                {button("", "fit", "Show all", "Show the whole recording again (0, double click)", click(move || figures.show_whole()))}
-            </span>
+            {show_all(session, "fit")}
         </div>
     }
     .into_any()
@@ -296,6 +295,7 @@ impl AllocationsFigure {
             groups,
             names,
             pointer: RwSignal::new(None),
+            named: StoredValue::new(None),
             over_time: OverTime { session, size, axis: TimeAxis::Steps },
             tip: Tip::new(),
         }

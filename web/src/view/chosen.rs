@@ -55,11 +55,15 @@ fn range_card(session: Session, (first, last): (usize, usize)) -> Option<AnyView
     let let_go = click(move || {
         session.figures().let_go_of_range();
     });
+    let zoom = click(move || {
+        session.figures().zoom_to_range();
+    });
     Some(
         view! {
             <section class="block" data-testid="range" aria-label="Brushed range">
                 <header>
                     <strong>{title}</strong>
+                    {icon_button("icon plain", "zoom-to-range", Icon::ZoomToRange, "Show this range alone (Z)", zoom)}
                     {icon_button("icon plain", "release-range", Icon::Close, "Let go of the range (Esc)", let_go)}
                 </header>
                 {facts(rows.into_iter().map(|(label, value)| (label.to_owned(), value)))}

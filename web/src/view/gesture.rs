@@ -1,7 +1,8 @@
 //! The grammar of gestures, the same for every figure with an axis of time or of addresses.
 //!
-//! The wheel zooms at the pointer, and so do two fingers. A drag moves the shown part, a drag with Shift
-//! brushes a range, a click chooses, and a double click shows the whole again. A press on a thing that
+//! The wheel zooms at the pointer, and so do two fingers. A drag moves the shown part. A drag with Shift
+//! brushes a range, and so does a drag of the mouse over time where the whole is shown. A click chooses, and a
+//! double click shows the whole again. A press on a thing that
 //! follows the pointer, as the end of a block or the cursor, takes hold of that thing instead.
 //!
 //! The wheel never keeps a reader from the rest of the page: a turn that began on the page goes on scrolling
@@ -38,6 +39,8 @@ pub(crate) enum Gesture {
     Drop,
     /// The browser took the pointer away: the thing returns, or the range is as it was.
     Cancel,
+    /// A drag of the mouse begins: whether it brushes, since there is no part to move.
+    Begin,
     /// The part that is shown becomes smaller by this factor, or larger if the factor is below 1.
     Zoom(f64),
     /// The figure follows the pointer, which moved by this many pixels.
@@ -126,8 +129,14 @@ impl Hand {
     }
 
     /// The pointer moved, with the button down or not. The place belongs to the gesture: of two fingers it is
-    /// the middle.
-    fn moved(&mut self, at: Point, finger: Option<i32>, is_pressed: bool) -> Option<(Gesture, Point)> {
+    /// the middle. `brushes` is whether a drag brushes without Shift too.
+    fn moved(
+        &mut self,
+        at: Point,
+        finger: Option<i32>,
+        is_pressed: bool,
+        brushes: impl FnOnce() -> bool,
+    ) -> Option<(Gesture, Point)> {
         let before = self.spread();
         self.fingers.iter_mut().filter(|(id, _)| Some(*id) == finger).for_each(|(_, place)| *place = at);
         if let (Some((_, before)), Some((middle, now))) = (before, self.spread()) {
@@ -143,7 +152,7 @@ impl Hand {
                 if (at.x_px - from.x_px).hypot(at.y_px - from.y_px) < reach_px {
                     return None;
                 }
-                if is_brush {
+                if is_brush || finger.is_none() && brushes() {
                     (Press::Brushing { from }, Gesture::Brush(from))
                 } else {
                     (Press::Panning { at }, Gesture::Pan(between(from, at)))
@@ -261,7 +270,8 @@ fn handle(hand: &RefCell<Hand>, act: &Act, event: &PointerEvent) {
         }
         "pointermove" => {
             let was_waiting = matches!(hand.borrow().press, Press::Waiting { .. });
-            let moved = hand.borrow_mut().moved(at, finger, event.buttons() & 1 != 0);
+            let brushes = || act(Gesture::Begin, at, event);
+            let moved = hand.borrow_mut().moved(at, finger, event.buttons() & 1 != 0, brushes);
             let Some((gesture, at)) = moved else { return };
             if was_waiting && matches!(gesture, Gesture::Pan(_) | Gesture::Brush(_)) {
                 capture(event);
@@ -342,11 +352,11 @@ mod tests {
     #[test]
     fn a_drag_pans_by_each_move_and_is_no_click() {
         let mut hand = Hand::default();
-        assert_eq!(hand.moved(at(5.0), None, false), Some((Gesture::Hover, at(5.0))));
+        assert_eq!(hand.moved(at(5.0), None, false, || false), Some((Gesture::Hover, at(5.0))));
         hand.down(at(10.0), None, false, false);
-        assert_eq!(hand.moved(at(12.0), None, true), None);
-        assert_eq!(hand.moved(at(20.0), None, true), Some((Gesture::Pan(at(10.0)), at(20.0))));
-        assert_eq!(hand.moved(at(15.0), None, true), Some((Gesture::Pan(at(-5.0)), at(15.0))));
+        assert_eq!(hand.moved(at(12.0), None, true, || false), None);
+        assert_eq!(hand.moved(at(20.0), None, true, || false), Some((Gesture::Pan(at(10.0)), at(20.0))));
+        assert_eq!(hand.moved(at(15.0), None, true, || false), Some((Gesture::Pan(at(-5.0)), at(15.0))));
         assert_eq!((hand.up(None, false), hand.is_dragged), (None, true));
     }
 
@@ -354,7 +364,7 @@ mod tests {
     fn a_short_press_is_a_click() {
         let mut hand = Hand::default();
         hand.down(at(10.0), None, false, false);
-        assert_eq!(hand.moved(at(12.0), None, true), None);
+        assert_eq!(hand.moved(at(12.0), None, true, || false), None);
         assert_eq!((hand.up(None, false), hand.is_dragged), (None, false));
     }
 
@@ -362,21 +372,32 @@ mod tests {
     fn a_drag_with_shift_brushes_from_where_it_began() {
         let mut hand = Hand::default();
         hand.down(at(10.0), None, true, false);
-        assert_eq!(hand.moved(at(30.0), None, true), Some((Gesture::Brush(at(10.0)), at(30.0))));
+        assert_eq!(hand.moved(at(30.0), None, true, || false), Some((Gesture::Brush(at(10.0)), at(30.0))));
         assert_eq!(hand.up(None, false), Some(Gesture::Brushed(at(10.0))));
         hand.down(at(10.0), None, true, false);
-        hand.moved(at(30.0), None, true);
+        hand.moved(at(30.0), None, true, || false);
         assert_eq!(hand.up(None, true), Some(Gesture::Cancel));
+    }
+
+    #[test]
+    fn a_drag_brushes_without_shift_where_there_is_no_part_to_move() {
+        let mut hand = Hand::default();
+        hand.down(at(10.0), None, false, false);
+        assert_eq!(hand.moved(at(30.0), None, true, || true), Some((Gesture::Brush(at(10.0)), at(30.0))));
+        assert_eq!(hand.up(None, false), Some(Gesture::Brushed(at(10.0))));
+        // A finger that slides over the page brushes nothing.
+        hand.down(at(10.0), Some(1), false, false);
+        assert_eq!(hand.moved(at(30.0), Some(1), true, || true), Some((Gesture::Pan(at(20.0)), at(30.0))));
     }
 
     #[test]
     fn a_thing_follows_the_pointer_until_the_button_goes_up() {
         let mut hand = Hand::default();
         hand.down(at(10.0), None, false, true);
-        assert_eq!(hand.moved(at(11.0), None, true), Some((Gesture::Hold, at(11.0))));
+        assert_eq!(hand.moved(at(11.0), None, true, || false), Some((Gesture::Hold, at(11.0))));
         assert_eq!((hand.up(None, false), hand.is_dragged), (Some(Gesture::Drop), false));
         hand.down(at(10.0), None, false, true);
-        hand.moved(at(40.0), None, true);
+        hand.moved(at(40.0), None, true, || false);
         assert_eq!((hand.up(None, false), hand.is_dragged), (Some(Gesture::Drop), true));
     }
 
@@ -385,9 +406,9 @@ mod tests {
         let mut hand = Hand::default();
         hand.down(at(100.0), Some(1), false, false);
         hand.down(at(200.0), Some(2), false, false);
-        assert_eq!(hand.moved(at(300.0), Some(2), true), Some((Gesture::Zoom(2.0), at(200.0))));
+        assert_eq!(hand.moved(at(300.0), Some(2), true, || false), Some((Gesture::Zoom(2.0), at(200.0))));
         assert_eq!(hand.up(Some(2), false), None);
-        assert_eq!(hand.moved(at(160.0), Some(1), true), None);
+        assert_eq!(hand.moved(at(160.0), Some(1), true, || false), None);
         assert_eq!((hand.up(Some(1), false), hand.is_dragged), (None, true));
     }
 

@@ -112,6 +112,7 @@ pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
                 {file_input(session, picker, "file")}
                 {of_folder}
             </span>
+            {opened::device_picker(session)}
             {opened::headline(session)}
         </div>
     }

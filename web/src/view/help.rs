@@ -37,11 +37,15 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
         &[
             ("Wheel, two fingers", "zoom at the pointer; where the whole is shown, the page scrolls"),
             ("+  -", "zoom in, out; also W  S, and with Shift the bytes of allocations over time"),
-            ("Drag", "move the shown part; also A  D. The cursor and the end of a block follow a drag"),
+            (
+                "Drag",
+                "move the shown part; also A  D. Where the whole is shown, brush a range. The cursor and the end of a block follow a drag",
+            ),
             ("Shift + drag, M", "brush a range: M begins it at the cursor and completes it there"),
+            ("Z", "show the brushed range alone"),
             ("Click", "choose a block, an event, a line: the side says what it is"),
             ("Double click, 0", "the whole again"),
-            ("Esc", "let go of the choice, then of the range"),
+            ("Esc", "let go of the range, then of the choice"),
             ("X", "in an answer with two runs: their difference, or both"),
             ("/", "search allocations of a recording"),
             ("Arrows  Enter", "on the border of a panel: move it, put it back"),

@@ -8,10 +8,10 @@ use leptos::prelude::*;
 
 use crate::files::{SAMPLES, Samples};
 use crate::navigation::{CardPlace, Place};
-use crate::program::{DEFAULT_GPU, GPUS};
+use crate::program::{DEFAULT_GPU, GPUS, ProgramInput};
 use crate::session::Session;
 use crate::story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, nvidia_smi};
-use crate::view::kit::{FilePicker, Handler, Options, button, click, flag, select, text, text_area};
+use crate::view::kit::{FilePicker, Handler, Options, button, click, flag, on, select, text, text_area};
 use crate::view::program::options_of;
 use crate::view::stage::stage;
 use crate::view::{header, messages};
@@ -272,12 +272,18 @@ for step in range(3):
     optimizer.zero_grad()
 ";
 
+/// The choice of a GPU that is not in the list.
+const OTHER_GPU: &str = "other";
+
 /// A field for a training script, the GPU, and the number that varies.
 fn fit(session: Session) -> AnyView {
     let script = RwSignal::new(String::new());
     let gpu = RwSignal::new(DEFAULT_GPU.to_owned());
     let varied = RwSignal::new(String::new());
-    let gpus: Options = GPUS.iter().map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
+    let memory = RwSignal::new("16".to_owned());
+    let named = GPUS.iter().chain(&[(OTHER_GPU, "Other: \u{2026} GiB")]);
+    let gpus: Options = named.map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
+    let is_named = flag(move || gpu.with(|gpu| gpu != OTHER_GPU));
     let options = Signal::derive(move || script.with(|text| options_of(&VariedNumber::all(text, ""))));
     // The number that was chosen for another script does not count.
     let chosen = text(move || {
@@ -289,7 +295,14 @@ fn fit(session: Session) -> AnyView {
     let run = click(move || {
         let pasted = Some(script.get_untracked()).filter(|text| !text.trim().is_empty());
         let text = pasted.unwrap_or_else(|| FIT_EXAMPLE.to_owned());
-        session.program().open_and_fit(text, gpu.get_untracked(), untrack(|| chosen.get()));
+        let input = match gpu.get_untracked() {
+            gpu if gpu == OTHER_GPU => {
+                let capacity = format!("{} GiB", memory.get_untracked().trim());
+                ProgramInput { text, capacity, ..ProgramInput::default() }
+            }
+            gpu => ProgramInput { text, gpu, ..ProgramInput::default() },
+        };
+        session.program().open_and_fit(input, untrack(|| chosen.get()));
     });
     view! {
         <section class="door">
@@ -299,6 +312,11 @@ fn fit(session: Session) -> AnyView {
             <p class="go">
                 {button("primary large", "door-fit", "Find the largest", "", run)}
                 {select("door-gpu", "GPU", Signal::stored(gpus), text(move || gpu.get()), move |id| gpu.set(id))}
+                <span hidden=is_named>
+                    <input type="number" class="field" min="1" data-testid="door-memory" aria-label="Memory of the GPU in GiB"
+                        prop:value=text(move || memory.get()) on:input=on(move |event: ev::Event| memory.set(event_target_value(&event))) />
+                    " GiB"
+                </span>
                 <span hidden=flag(move || options.with(|options| options.len() < 2))>
                     {select("door-varied", "The number that varies", options, chosen, move |name| varied.set(name))}
                 </span>

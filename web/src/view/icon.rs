@@ -16,6 +16,7 @@ pub(crate) enum Icon {
     Redo,
     Save,
     Close,
+    ZoomToRange,
 }
 
 impl Icon {
@@ -36,6 +37,7 @@ impl Icon {
             Self::Undo => "M6 1 1 5.5 6 10V7h4a2.5 2.5 0 0 1 0 5H5v2h5a4.5 4.5 0 0 0 0-9H6z",
             Self::Redo => "M10 1l5 4.5L10 10V7H6a2.5 2.5 0 0 0 0 5h5v2H6a4.5 4.5 0 0 1 0-9h4z",
             Self::Save => "M7 1h2v7l2.6-2.6L13 6.8l-5 5-5-5 1.4-1.4L7 8zM2 13h12v2H2z",
+            Self::ZoomToRange => "M1 2h2v12H1zM13 2h2v12h-2zM7.4 4v8L4 8zM8.6 4v8L12 8z",
             Self::Close => {
                 "M3.4 2 8 6.6 12.6 2 14 3.4 9.4 8l4.6 4.6-1.4 1.4L8 9.4 3.4 14 2 12.6 6.6 8 2 3.4z"
             }

@@ -131,6 +131,7 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "k" => session.seek_peak(false),
         "K" => session.seek_peak(true),
         "0" => session.figures().show_whole(),
+        "z" | "Z" => return session.figures().zoom_to_range(),
         "x" | "X" => session.lab().shows_difference.update(|is_on| *is_on = !*is_on),
         key @ ("," | ".") => match session.figures().block_in_hand() {
             Some(block) => return session.workload().resize_by_key(block, key == "."),
@@ -153,7 +154,7 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     true
 }
 
-/// Closes the message, the choice, the range, the zoom or the single panel: one of them at each press, in
+/// Closes the message, the range, the choice, the zoom or the single panel: one of them at each press, in
 /// this order.
 fn escape(session: Session) {
     let view = session.figures().map_view.get_untracked();
@@ -163,14 +164,14 @@ fn escape(session: Session) {
         // The panel that a key has hidden is shown again.
     } else if session.messages().message.with_untracked(Option::is_some) {
         session.messages().message.set(None);
+    } else if session.figures().let_go_of_range() {
+        // The range has been released.
     } else if session.figures().unpick() {
         // `unpick` has released the chosen allocations.
     } else if view.selected.is_some() {
         session.figures().select(None);
     } else if session.figures().is_event_chosen.get_untracked() {
         session.figures().is_event_chosen.set(false);
-    } else if session.figures().let_go_of_range() {
-        // The range has been released.
     } else if view.zoom.is_some() || view.hovered.is_some() {
         session.figures().map_view.update(|view| (view.zoom, view.hovered) = (None, None));
     } else if let Some(panel) = session.workbench().panels.get_untracked().alone {

@@ -30,7 +30,6 @@ pub(crate) fn lab(session: Session) -> AnyView {
     let is_first = Memo::new(move |_| stands_first(session));
     view! {
         <div class="lab pad" data-testid="lab">
-            {device(session)}
             {about_host(session)}
             {move || (!is_first.get()).then(|| verdict::verdict(session))}
             {details(session)}
@@ -219,29 +218,6 @@ fn about_host(session: Session) -> AnyView {
         </p>
     }
     .into_any()
-}
-
-/// The choice of a device, for files with several devices.
-fn device(session: Session) -> AnyView {
-    let names = Memo::new(move |_| {
-        let runs = session.lab().answers().map(|answers| answers.runs).unwrap_or_default();
-        runs.into_iter().map(|run| run.name).collect::<Vec<_>>()
-    });
-    let options = Signal::derive(move || {
-        names.get().into_iter().enumerate().map(|(place, name)| (place.to_string(), name)).collect()
-    });
-    let current = text(move || {
-        let runs = session.lab().answers().unwrap_or_default();
-        let name = runs.run(session.lab().asked_device()).map(|run| run.name.clone());
-        let place = names.with(|names| names.iter().position(|other| Some(other) == name.as_ref()));
-        place.unwrap_or(0).to_string()
-    });
-    let pick = move |value: String| {
-        session.lab().device.set(value.parse().ok());
-        session.lab().ask();
-    };
-    let list = crate::view::kit::select("lab-device", "Device", options, current, pick);
-    view! { <p hidden=flag(move || names.with(Vec::len) < 2)>{list}</p> }.into_any()
 }
 
 /// The progress of a question of one kind while a worker answers it.

@@ -71,6 +71,7 @@ impl MapActions {
         match gesture {
             Gesture::Hover => self.hover(at, event),
             Gesture::Leave => self.leave(),
+            Gesture::Begin => return false,
             Gesture::Grab { .. } => return self.resize.down(at, event),
             Gesture::Hold => self.resize.hold(event),
             Gesture::Drop => self.resize.drop_at(event),

@@ -44,7 +44,6 @@ fn recording_facts(session: Session, opened: &OpenedFile) -> AnyView {
     };
     view! {
         <div class="card pad" data-testid="recording-card">
-            {device_picker(session, opened)}
             {comparison}
             {facts(rows)}
             <p class="quiet">
@@ -63,8 +62,16 @@ fn capacity(info: &RunInfo) -> String {
     if info.is_capacity_unknown { format!("not in the file; at least {bytes}") } else { bytes }
 }
 
-/// The devices of a snapshot, if there are several.
-fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
+/// The choice of the device that the whole page is about, if a snapshot has several.
+pub(crate) fn device_picker(session: Session) -> AnyView {
+    let content = move || {
+        let opened = session.shown_recording()?;
+        devices(session, &opened)
+    };
+    view! { {content} }.into_any()
+}
+
+fn devices(session: Session, opened: &OpenedFile) -> Option<AnyView> {
     let file = opened.run.opened.as_ref().filter(|file| file.devices.len() > 1)?;
     let options = file.devices.iter().enumerate().map(|(place, device)| {
         let oom = if device.has_oom { ", out of memory" } else { "" };
@@ -74,11 +81,11 @@ fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
     let shown = file.shown_device;
     let pick = move |place: String| {
         if let Some(place) = place.parse().ok().filter(|place| *place != shown) {
-            session.files().reopen(place);
+            session.files().reopen(place, Box::new(|| ()));
         }
     };
     let picker = select("device", "Device of the snapshot", options, Signal::stored(shown.to_string()), pick);
-    Some(view! { <p class="cluster"><label for="device">"Device"</label>{picker}</p> }.into_any())
+    Some(view! { <span class="cluster"><label for="device">"Device"</label>{picker}</span> }.into_any())
 }
 
 /// The result of the comparison with our allocator in a sentence. The sentence is in the bar with the open

@@ -8,6 +8,7 @@ use leptos::prelude::*;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::view::gesture::Gesture;
+use crate::view::kit::{button, click, flag};
 
 /// A press this near to the cursor takes hold of it.
 const NEAR_PX: f32 = 5.0;
@@ -23,6 +24,18 @@ pub(crate) enum TimeAxis {
     Strip,
     /// The whole run over the whole width, with a frame around the part that other figures show.
     WholeRun,
+}
+
+/// The button that shows the whole again in every figure over time; hidden while the whole is shown.
+pub(crate) fn show_all(session: Session, id: &'static str) -> AnyView {
+    let figures = session.figures();
+    let is_whole = flag(move || figures.range.get().is_none() && figures.timeline_view.get().is_none());
+    view! {
+        <span hidden=is_whole>
+            {button("", id, "Show all", "Show the whole recording again (0, double click)", click(move || figures.show_whole()))}
+        </span>
+    }
+    .into_any()
 }
 
 /// A figure over time; a handle that is copied freely.
@@ -90,6 +103,7 @@ impl OverTime {
         let figures = self.session.figures();
         match gesture {
             Gesture::Hover | Gesture::Leave | Gesture::Drop => false,
+            Gesture::Begin => figures.timeline_view.get_untracked().is_none(),
             Gesture::Grab { is_brush } => !is_brush && self.is_at_cursor(at.x_px),
             Gesture::Hold => {
                 self.seek(at.x_px);

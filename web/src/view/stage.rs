@@ -224,9 +224,12 @@ impl StagePointer {
                 self.drag.cancel();
             }
             Gesture::Choose => self.choose(at),
-            Gesture::Zoom(_) | Gesture::Pan(_) | Gesture::Brush(_) | Gesture::Brushed(_) | Gesture::Whole => {
-                return false;
-            }
+            Gesture::Begin
+            | Gesture::Zoom(_)
+            | Gesture::Pan(_)
+            | Gesture::Brush(_)
+            | Gesture::Brushed(_)
+            | Gesture::Whole => return false,
         }
         true
     }

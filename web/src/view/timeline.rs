@@ -17,7 +17,7 @@ use crate::surface;
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::gesture::{self, Gesture};
 use crate::view::kit::{check, flag, text};
-use crate::view::over_time::{OverTime, TimeAxis};
+use crate::view::over_time::{OverTime, TimeAxis, show_all};
 use crate::view::tip::Tip;
 
 /// The parts of the figure that its handlers share.
@@ -186,6 +186,8 @@ fn head(session: Session) -> AnyView {
             <span hidden=without_times>
                 {check("by-clock", "By time", "The horizontal axis is the clock; else it counts steps", flag(move || is_by_clock.get()), move |is_on| is_by_clock.set(is_on))}
             </span>
+            <span class="spacer"></span>
+            {show_all(session, "fit-timeline")}
         </div>
     }
     .into_any()

@@ -61,7 +61,7 @@ fn other_devices(session: Session, opened: &OpenedFile) -> Option<AnyView> {
         devices.iter().enumerate().filter(|(place, device)| place != shown_device && device.events > 0);
     let buttons = others.map(|(place, device)| {
         let label = format!("Show {} ({} events)", device.name(), grouped_count(device.events));
-        let show = click(move || session.files().reopen(place));
+        let show = click(move || session.files().reopen(place, Box::new(|| ())));
         button("", "", label, "", show)
     });
     let buttons = buttons.collect::<Vec<_>>();

@@ -80,7 +80,7 @@ fn from_device(
     if !has_requests && simulation.is_none() {
         let state = DeviceState::of(file, device);
         let mut run = Run::from_state(&name, &file.settings.conf, file.release(), state);
-        run.recorded.held_at_end = held_at_end(device);
+        run.recorded.held_at_end = device.active_at_end();
         run.add_notes(&file.notes);
         return Ok(run);
     }
@@ -101,7 +101,7 @@ fn from_device(
     let mut run = Run::from_recorded(&recorded, on_progress)?;
     run.set_device(device.index);
     run.recorded.reserved = Some(recorded_reserved);
-    run.recorded.held_at_end = held_at_end(device);
+    run.recorded.held_at_end = device.active_at_end();
     let entries: Vec<_> = device
         .trace
         .iter()
@@ -181,12 +181,6 @@ impl Failures {
     fn stack_of(&mut self, action: TraceAction) -> Option<StackId> {
         (action == TraceAction::OutOfMemory).then(|| self.of.pop()).flatten()
     }
-}
-
-/// The bytes of active blocks when the snapshot was taken.
-fn held_at_end(device: &DeviceSnapshot) -> Bytes {
-    let blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
-    blocks.filter(|block| block.state.is_active()).map(|block| block.size).sum()
 }
 
 /// The entries of the trace, the last one first, each with the bytes of segments before the entry. The walk

@@ -181,15 +181,18 @@ impl Bytes {
     }
 
     /// A text for an amount that is enough: what it says is not less than the number, and more by less than
-    /// 11 KiB. Shown digits that are rounded to the nearest may say too little.
+    /// 11 KiB below 2 GiB, and by less than a part in 200 above. Shown digits that are rounded to the nearest
+    /// may say too little.
     #[must_use]
     pub fn enough_text(self) -> String {
         const MEBI: usize = 2;
+        const FINE: Bytes = Bytes::gib(2);
         let exact = self.exact_text();
         if exact == self.to_string() {
             return exact;
         }
-        let unit = self.unit().clamp(1, MEBI);
+        // A larger number has the unit that all other texts about it have.
+        let unit = self.unit().clamp(1, if self < FINE { MEBI } else { UNITS.len().saturating_sub(1) });
         let most = divisor(unit);
         let up = u128::from(self.0).saturating_mul(100).div_ceil(most);
         in_unit(up, unit)
@@ -263,10 +266,11 @@ mod tests {
             (Bytes::new(100), "100 B", "100 B"),
             (Bytes::new(1_049_088), "1024.5 KiB", "1.01 MiB"),
             (Bytes::new(1025), "1025 B", "1.01 KiB"),
+            (Bytes::new(89_508_927_730), "89508927730 B", "83.37 GiB"),
         ];
         for (bytes, exact, enough) in cases {
             assert_eq!((bytes.exact_text().as_str(), bytes.enough_text().as_str()), (exact, enough));
         }
-        assert_eq!(Bytes::new(u64::MAX).enough_text(), "17592186044416 MiB");
+        assert_eq!(Bytes::new(u64::MAX).enough_text(), "16 EiB");
     }
 }

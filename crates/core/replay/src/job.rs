@@ -257,8 +257,7 @@ pub fn run_text(
 
 /// Opens a memory snapshot of PyTorch. The recording is made from the snapshot alone.
 ///
-/// If the snapshot has several devices, the device of `opening` is opened, or else one that ran out of memory, or
-/// else the one with the longest trace.
+/// If the snapshot has several devices, the device of `opening` is opened, or else the one that answers are about.
 fn open_snapshot(
     opening: &OpenFile<'_>,
     content: impl Read,
@@ -325,12 +324,14 @@ fn compare_snapshot(
     })
 }
 
-/// The place of the device that the caller asked for, or else of one that ran out of memory, or else of the one
-/// with the longest trace. Host memory is shown where a file has nothing else.
+/// The place of the device that the caller asked for, or else of the one that answers are about: one that ran out
+/// of memory, or else the one that holds most at its end, or else the one with the longest trace. Host memory is
+/// shown where a file has nothing else.
 fn shown_device(file: &SnapshotFile, asked: Option<usize>) -> usize {
     let first = || {
-        let order = |device: &DeviceSnapshot| (has_oom(device), device.trace.len(), device.segments.len());
-        (0..file.devices.len()).max_by_key(|place| file.devices.get(*place).map(order))
+        let order = |device: &DeviceSnapshot| (has_oom(device), device.active_at_end(), device.trace.len());
+        // Of equal ones the first.
+        (0..file.devices.len()).rev().max_by_key(|place| file.devices.get(*place).map(order))
     };
     asked.filter(|place| *place < file.memories().count()).or_else(first).unwrap_or(0)
 }

@@ -237,6 +237,20 @@ impl Grid {
         self.hidden.get(column).copied().unwrap_or_default()
     }
 
+    /// The rows of the allocations that the column does not show one by one, ascending.
+    #[must_use]
+    pub fn hidden_rows(&self, allocations: &Allocations, column: usize) -> Vec<usize> {
+        let Some(moment) = self.moments.get(column) else { return Vec::new() };
+        let mut active = Vec::new();
+        allocations.active_at(*moment, 0, &mut active);
+        let is_hidden = |row: &usize| {
+            allocations.sizes().get(*row).is_some_and(|size| size_class(*size) < self.smallest_class)
+        };
+        let mut rows: Vec<usize> = active.into_iter().map(|row| row as usize).filter(is_hidden).collect();
+        rows.sort_unstable();
+        rows
+    }
+
     /// The hidden allocations of the column that hides the most bytes.
     #[must_use]
     pub fn most_hidden(&self) -> HiddenAllocations {

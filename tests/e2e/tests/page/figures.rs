@@ -37,7 +37,7 @@ fn a_snapshot_of_pytorch_2_15_shows_pinned_memory_beside_the_gpu() -> Result<()>
         page.wait_text(&id("holders"), "snap.py:7 (saved for backward)")?;
         page.click("#tab-source")?;
         choose(page, "device", "1")?;
-        page.wait_text(&id("recording-card"), "host (pinned memory): 6 events")?;
+        page.wait_text(&id("device"), "host (pinned memory): 6 events")?;
         page.wait_text(&id("recording-card"), "not replayed: host (pinned) memory has another allocator")?;
         page.wait_text(&id("headline"), "nothing to compare")?;
         page.wait_text(&id("term-max-reserved"), "528 KiB")?;

@@ -1,5 +1,5 @@
 //! One grammar of gestures in every figure: the wheel zooms at the pointer, a drag moves the shown part, a
-//! drag with Shift brushes a range, a click chooses, and a double click shows the whole again.
+//! drag with Shift, or of the whole, brushes a range, a click chooses, and a double click shows the whole again.
 
 use anyhow::{Context, Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, PATIENCE, Page, Window, drive, drive_at, wait_for_answer};
@@ -109,11 +109,26 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
     while page.count(&format!("{}, {}", id("event"), id("picked")))? > 0 {
         page.press(Key::Escape)?;
     }
-    // A drag of the whole moves nothing, chooses nothing and brushes nothing.
+    // A drag of the whole, which has no part to move, brushes a range: nothing else is chosen or moves.
     let before = page.text(&id("position"))?;
+    page.click("#tab-lab")?;
     page.drag(css, at(0.2), at(0.5))?;
+    page.wait_for(&id("range"))?;
     ensure!(page.text(&id("position"))? == before, "a drag moved the cursor");
-    ensure!(page.count(&id("event"))? == 0 && page.count(&id("range"))? == 0, "a drag chose something");
+    ensure!(page.count(&id("event"))? == 0, "a drag chose an event");
+    page.wait_until("document.querySelector('#tab-lab').ariaSelected === 'true'")?;
+    // The range alone is shown by a key and by a button, and the whole again.
+    page.press("z")?;
+    page.wait_for(&id("fit-timeline"))?;
+    page.press("0")?;
+    page.wait_gone(&id("fit-timeline"))?;
+    page.click(&id("zoom-to-range"))?;
+    page.wait_for(&id("fit"))?;
+    page.click(&id("fit-timeline"))?;
+    page.wait_gone(&id("fit"))?;
+    page.press(Key::Escape)?;
+    page.wait_gone(&id("range"))?;
+    page.click("#tab-holders")?;
     // A drag with Shift brushes a range, which filters the table of holders and has sums.
     page.drag_with(&Key::Shift, css, at(0.3), at(0.5))?;
     for sum in ["allocated", "freed", "allocated and still there", "most active"] {
@@ -221,6 +236,51 @@ fn allocations_over_time_have_every_gesture() -> Result<()> {
     })
 }
 
+/// The tooltip names an allocation, or several that are too small to be drawn one by one. A click chooses these.
+#[test]
+fn a_click_chooses_what_the_tooltip_names() -> Result<()> {
+    drive(|page| {
+        open(page, "resnet50_amp")?;
+        page.wait_text(&id("too-small"), "small to draw")?;
+        for form in ["at their addresses", "stacked"] {
+            if form == "stacked" {
+                page.click(&id("by-stack"))?;
+                page.wait_until(
+                    "document.querySelector('[data-testid=lifetimes]').ariaLabel.includes('stacked')",
+                )?;
+                page.wait_text(&id("too-small"), "small to draw")?;
+            }
+            let figure = page.rect(&id("lifetimes"))?;
+            let mut named = 0;
+            for (across, along) in
+                (0..24).map(|place| (0.2 + 0.03 * f64::from(place), 0.25 + 0.027 * f64::from(place)))
+            {
+                // Parts of a pixel, as pointers have them.
+                let (x, y) = (figure.width * across + 0.4, figure.height * along + 0.7);
+                page.hover_at(&id("lifetimes"), x, y)?;
+                // The tooltip has its words with the next frame.
+                page.execute(
+                    "return new Promise((done) => requestAnimationFrame(() => setTimeout(done)))",
+                    &[],
+                )?;
+                let tip = page.text(".lifetimes [data-testid='tooltip']")?;
+                let Some((name, _)) = tip.split_once(": ").filter(|(name, _)| name.contains("allocation"))
+                else {
+                    continue;
+                };
+                named += 1;
+                page.click_at(&id("lifetimes"), x, y)?;
+                page.wait_text(&format!("{} strong", id("picked")), name)?;
+                page.press(Key::Escape)?;
+                page.wait_gone(&id("picked"))?;
+            }
+            println!("{form}: {named} places with a name");
+            ensure!(named >= 5, "{form}: {named} places with a name");
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn the_mini_map_has_every_gesture() -> Result<()> {
     drive(|page| {
@@ -276,6 +336,8 @@ fn the_strip_below_the_stage_has_every_gesture() -> Result<()> {
         let chosen = value(page)?;
         page.drag(css, at(0.1), at(0.3))?;
         ensure!(value(page)? == chosen, "a drag moved the cursor");
+        page.press(Key::Escape)?;
+        wait_for_picture(page, canvas, &before, "the range is released")?;
         page.hover_at(css, at(0.5).0, at(0.5).1)?;
         page.wheel(css, at(0.5), IN_PX)?;
         let zoomed = other_picture(page, canvas, &before, "a zoom")?;
@@ -499,6 +561,42 @@ fn a_recording_of_ours_has_the_sums_of_a_range() -> Result<()> {
         let y = figure.height * 0.4;
         page.drag_with(&Key::Shift, &id("timeline"), (figure.width * 0.2, y), (figure.width * 0.9, y))?;
         page.wait_text(&id("range"), "freed")?;
+        page.click("#tab-holders")?;
         page.wait_text(&id("holders-summary"), "allocated after step")
+    })
+}
+
+/// What the reader points at stays where it is.
+#[test]
+fn figures_and_tables_stay_when_something_is_chosen() -> Result<()> {
+    drive_at("/#workbench", Window { width: 1366, height: 768 }, GpuChoice::None, |page| {
+        open(page, "checkerboard_default_100")?;
+        page.wait_text(&id("headline"), "identical")?;
+        page.wait_text(&id("too-small"), "small to draw")?;
+        let tops = |page: &Page| -> Result<Vec<f64>> {
+            let watched = [id("timeline"), id("map"), id("lifetimes"), id("holders-summary")];
+            watched.iter().map(|css| Ok(page.rect(css)?.y)).collect()
+        };
+        let (before, scrolled_before) = (tops(page)?, scrolled(page)?);
+        let check = |what: &str| -> Result<()> {
+            let (now, by) = (tops(page)?, scrolled(page)? - scrolled_before);
+            for (before, now) in before.iter().zip(&now) {
+                ensure!((before - now - by).abs() < 1.0, "{what}: {before} became {now}, scrolled by {by}");
+            }
+            Ok(())
+        };
+        page.click_at(&id("map"), 260.0, FIRST_BLOCK.1)?;
+        page.wait_for(&id("block"))?;
+        check("a block of the map")?;
+        page.press(Key::Escape)?;
+        page.wait_gone(&id("block"))?;
+        page.drag_with(&Key::Shift, &id("timeline"), (200.0, 80.0), (400.0, 80.0))?;
+        page.wait_for(&id("range"))?;
+        check("a range")?;
+        page.press(Key::Escape)?;
+        page.wait_gone(&id("range"))?;
+        page.click(".holder-table tbody .holder")?;
+        page.wait_for(&id("picked"))?;
+        check("a line of the table")
     })
 }

@@ -1,10 +1,13 @@
 //! The page with a file open: how much of it can be clicked, and where the result of a click is.
 
-use anyhow::{Result, ensure};
+use std::fs::File;
+
+use anyhow::{Context, Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
+use blockyard_pytorch::snapshot::{DeviceTrace, read};
 use serde_json::json;
 
-use crate::{fixture, id, scroll_and_click, snapshot};
+use crate::{choose, fixture, id, scroll_and_click, snapshot};
 
 const LAPTOP: Window = Window { width: 1366, height: 768 };
 const PHONE: Window = Window { width: 390, height: 844 };
@@ -153,6 +156,52 @@ fn each_sample_opens_on_a_verdict_that_names_its_own_line() -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// A snapshot of two devices: the first went out of memory, the second has no trace.
+fn two_devices() -> Result<Vec<u8>> {
+    let file = File::open(snapshot("oom/loss_history_100"))?;
+    let mut file = read(file, &mut |_| std::ops::ControlFlow::Continue(()))?;
+    let mut second = file.devices.first().cloned().context("a device")?;
+    second.index = 1;
+    second.trace = DeviceTrace::default();
+    second.segments.iter_mut().for_each(|segment| segment.device = 1);
+    file.devices.push(second);
+    let mut bytes = Vec::new();
+    file.write_pickle(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[test]
+fn the_whole_page_is_about_one_device() -> Result<()> {
+    let bytes = two_devices()?;
+    drive_at("/#workbench", LAPTOP, GpuChoice::None, |page| {
+        page.drop_file("body", "two.pickle", &bytes)?;
+        page.wait_text(&id("verdict-headline"), "ut of memory")?;
+        page.wait_gone(&id("lab-work"))?;
+        ensure!(page.value(&id("device"))? == "0", "the device that failed is not shown");
+        page.wait_until("location.hash.includes('device=0')")?;
+        choose(page, "device", "1")?;
+        page.wait_until("location.hash.includes('device=1')")?;
+        page.wait_until(
+            "!document.querySelector('[data-testid=verdict-headline]')?.textContent.includes('ut of memory')",
+        )?;
+        page.wait_gone(&id("lab-work"))?;
+        let watch = "window.copied = [];
+            Object.defineProperty(navigator, 'clipboard', {
+                value: { writeText: (text) => { copied.push(text); return Promise.resolve(); } },
+            });";
+        page.execute(watch, &[])?;
+        scroll_and_click(page, "copy-summary")?;
+        page.wait_until("copied.length > 0 && copied[0].includes('cuda:1')")?;
+        page.check_accessible()?;
+        // Another file is about its own device.
+        open(page, &snapshot("oom/loss_history_100"))?;
+        page.wait_text(&id("verdict-headline"), "ut of memory")?;
+        page.wait_gone(&id("lab-error"))?;
+        ensure!(page.count(&id("device"))? == 0, "one device has a choice");
+        page.wait_until("!location.hash.includes('device=')").map(drop)
+    })
 }
 
 #[test]

@@ -2,19 +2,34 @@
 //! wheel zooms the bytes.
 
 use blockyard_figure::{Cell, Point, frame_text, grid_plot};
+use blockyard_record::counted;
 use leptos::prelude::*;
 use web_sys::MouseEvent;
 
-use super::words::allocation_lines;
+use super::picture::Picture;
+use super::words::{allocation_lines, allocation_name};
 use super::{AllocationsFigure, cells};
 use crate::frames::{self, Slot};
 use crate::numbers::grouped_count;
 use crate::surface::pixels;
 use crate::view::gesture::Gesture;
 
+/// A click this near to the place that the tooltip is about chooses what the tooltip names: browsers round the
+/// place of a click, and a block may be one pixel high.
+const SAME_PX: f32 = 1.5;
+
+/// What is drawn at a place of the figure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pointed {
+    column: usize,
+    cell: Cell,
+    /// The moment that the column shows.
+    moment: usize,
+}
+
 impl AllocationsFigure {
-    /// The column at a place of the figure, and the content of its cell there.
-    fn cell_at(self, at: Point) -> Option<(usize, Cell)> {
+    /// What is drawn at a place of the figure.
+    fn pointed(self, at: Point) -> Option<Pointed> {
         let plot = grid_plot(self.size.get_untracked());
         if !plot.contains(at.x_px, at.y_px) {
             return None;
@@ -25,7 +40,7 @@ impl AllocationsFigure {
             let column = cells((at.x_px - plot.x_px) / plot.width_px * frames_px(width));
             let row = cells((plot.bottom_px() - at.y_px) / plot.height_px * frames_px(height));
             let (column, row) = (column.min(width - 1), row.min(height - 1));
-            Some((column, grid.cell(column, row)))
+            Some(Pointed { column, cell: grid.cell(column, row), moment: grid.moment(column)? })
         })
     }
 
@@ -43,12 +58,14 @@ impl AllocationsFigure {
             Gesture::Leave => {
                 self.tip.hide();
                 self.pointer.set(None);
+                self.named.set_value(None);
                 true
             }
             Gesture::Zoom(factor) if at.x_px < plot.x_px => {
                 let place = f64::from((plot.bottom_px() - at.y_px) / plot.height_px);
                 figures.zoom_bytes(place, factor)
             }
+            Gesture::Begin => figures.range.get_untracked().is_none() && self.over_time.act(gesture, at),
             Gesture::Pan(by) => {
                 figures.pan_bytes(f64::from(by.y_px / plot.height_px));
                 self.over_time.act(gesture, at)
@@ -65,13 +82,12 @@ impl AllocationsFigure {
         }
     }
 
+    /// The words about a place of the figure.
     fn tip_text(self, at: Point) -> Option<String> {
+        let pointed = self.pointed(at);
+        self.named.set_value(pointed.map(|pointed| (at, pointed)));
+        let Pointed { column, cell, moment } = pointed?;
         let columns = untrack(|| self.session.figures().columns())?;
-        let (column, cell) = self.cell_at(at)?;
-        let (moment, hidden) = self.picture.with_value(|picture| {
-            let grid = picture.grid()?;
-            Some((grid.moment(column)?, grid.hidden(column)))
-        })?;
         let when = format!(
             "after step {}: {} active",
             grouped_count(moment),
@@ -89,7 +105,11 @@ impl AllocationsFigure {
                 lines
             }
             Cell::Small => {
-                vec![format!("{} smaller allocations: {}", grouped_count(hidden.count), hidden.bytes)]
+                let hidden = self
+                    .picture
+                    .with_value(|picture| Some(picture.grid()?.hidden(column)))
+                    .unwrap_or_default();
+                vec![format!("{}: {}", small_title(hidden.count), hidden.bytes)]
             }
             Cell::Reserved => vec!["reserved, not allocated".to_owned()],
             Cell::Nothing => Vec::new(),
@@ -98,24 +118,45 @@ impl AllocationsFigure {
         Some(lines.join("\n"))
     }
 
-    /// Chooses the allocation at a place of the figure, and moves the cursor to the moment of this place if
-    /// the allocation is not active at the cursor.
+    /// Chooses what the tooltip names: an allocation, the small allocations of a moment, or else the event. The
+    /// cursor moves to the moment of this place if the allocation is not active at the cursor.
     fn choose(self, at: Point) -> bool {
         let session = self.session;
-        let Some((column, cell)) = self.cell_at(at) else { return false };
-        let moment = self.picture.with_value(|picture| picture.grid()?.moment(column));
+        let is_near = |named: &Point| (named.x_px - at.x_px).hypot(named.y_px - at.y_px) <= SAME_PX;
+        let named = self.named.get_value().filter(|(place, _)| is_near(place));
+        let pointed = named.map_or_else(|| self.pointed(at), |(_, pointed)| Some(pointed));
+        let Some(Pointed { column, cell, moment }) = pointed else { return false };
         let Some(columns) = untrack(|| session.figures().columns()) else { return false };
-        let Cell::Row(row) = cell else {
-            return session.figures().unpick() || self.over_time.act(Gesture::Choose, at);
+        let allocations = &columns.allocations;
+        let (title, rows) = match cell {
+            Cell::Row(row) => {
+                let Some(found) = allocations.get(row) else { return false };
+                (allocation_name(&columns.recording, found.id), vec![row])
+            }
+            Cell::Small => {
+                let hidden = |picture: &Picture| Some(picture.grid()?.hidden_rows(allocations, column));
+                let rows = self.picture.with_value(hidden).unwrap_or_default();
+                (small_title(rows.len()), rows)
+            }
+            Cell::Reserved | Cell::Nothing if session.figures().unpick() => return true,
+            Cell::Reserved | Cell::Nothing => {
+                session.figures().choose_event();
+                session.seek_moment(moment);
+                return true;
+            }
         };
-        let Some(found) = columns.allocations.get(row) else { return false };
         let now = session.player.with_untracked(|player| player.steps);
-        if let Some(moment) = moment.filter(|_| !columns.allocations.is_active(row, now)) {
+        if !rows.iter().all(|row| allocations.is_active(*row, now)) {
             session.seek_moment(moment);
         }
-        session.figures().pick(format!("allocation #{}", found.id), vec![row]);
+        session.figures().pick(title, rows);
         true
     }
+}
+
+/// The name of allocations that are too small to be drawn one by one.
+fn small_title(count: usize) -> String {
+    counted(count, "smaller allocation")
 }
 
 fn frames_px(count: usize) -> f32 {

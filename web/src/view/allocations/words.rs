@@ -1,6 +1,7 @@
 //! The figure and its allocations in words.
 
 use blockyard_figure::{AllocationLifetime, GridKind};
+use blockyard_record::{AllocationId, Recording};
 use leptos::prelude::*;
 
 use super::AllocationsFigure;
@@ -62,10 +63,15 @@ impl AllocationsFigure {
     }
 }
 
+/// The name that the program gave to an allocation, or else its number.
+pub(super) fn allocation_name(recording: &Recording, id: AllocationId) -> String {
+    recording.name(id).map_or_else(|| format!("allocation #{id}"), str::to_owned)
+}
+
 /// An allocation in words, a line for each fact, without its stack.
 pub(crate) fn allocation_lines(columns: &Columns, row: usize, found: &AllocationLifetime) -> Vec<String> {
     let recording = &columns.recording;
-    let name = recording.name(found.id).map_or_else(|| format!("allocation #{}", found.id), str::to_owned);
+    let name = allocation_name(recording, found.id);
     let begin = match found.start {
         0 => "allocated before the recording began".to_owned(),
         step => format!("allocated in step {}", grouped_count(step)),

@@ -87,8 +87,8 @@ pub(super) fn first_oom(outcome: &Outcome) -> String {
     }
 }
 
-/// The settings of a row, to the byte, so that no two rows of a table have one name, and its capacity and
-/// limit where the question changed them.
+/// The settings of a row, and its capacity and limit where the question changed them. A limit has the digits
+/// with which a button offered it.
 pub(super) fn conditions_text(row: &Row) -> String {
     let conditions = &row.conditions;
     let mut text = conf_text(&conditions.conf).to_owned();
@@ -96,7 +96,7 @@ pub(super) fn conditions_text(row: &Row) -> String {
         let _ = write!(text, ", {}", device_text(capacity));
     }
     if let Some(limit) = conditions.limit {
-        let _ = write!(text, ", at most {}", limit.exact_text());
+        let _ = write!(text, ", at most {}", limit.enough_text());
     }
     if let Some(release) = conditions.release {
         let _ = write!(text, ", PyTorch {release}");
@@ -112,7 +112,7 @@ pub(super) fn given_text(session: Session, conditions: &Conditions) -> Option<St
     let own = session.shown_program().map(|result| result.run.recording.capacity());
     let capacity = conditions.capacity.filter(|capacity| Some(*capacity) != own);
     let capacity = capacity.map(device_text);
-    let limit = conditions.limit.map(|limit| format!("at most {} reserved", limit.exact_text()));
+    let limit = conditions.limit.map(|limit| format!("at most {} reserved", limit.enough_text()));
     let release = conditions.release.map(|release| format!("PyTorch {release}"));
     let given: Vec<String> = capacity.into_iter().chain(limit).chain(release).collect();
     (!given.is_empty()).then(|| given.join(" and "))

@@ -325,7 +325,7 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
     let none = changes.is_empty().then_some("Nothing that was tried helps.");
     view! {
         <div class="cluster" role="group" aria-label="What would have helped">
-            <span class="quiet">{if changes.is_empty() { "" } else { "Proved by a replay:" }}</span>
+            <span class="quiet">{if changes.is_empty() { "" } else { "A replay passes with:" }}</span>
             {buttons.collect::<Vec<_>>()}
             {none}
         </div>

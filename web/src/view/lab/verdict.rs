@@ -1,13 +1,13 @@
 //! The verdict about the run that is shown, in the order in which a reader asks.
 
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
     Change, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind, SearchResult, Verdict,
     VerdictAnswer, VerdictKind, VerdictMoment, known_gpus,
 };
-use blockyard_record::{Bytes, counted, grouped};
+use blockyard_record::{Bytes, Recording, StackId, counted, grouped, shortened_path};
 use blockyard_rules::conf_text;
 use leptos::prelude::*;
 
@@ -32,7 +32,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
     let found = Memo::new(move |_| {
         session.lab().answers().and_then(|answers| {
             let searched = answers.searched().cloned();
-            Some((answers.verdict?, answers.verdict_for.1, searched))
+            Some((answers.verdict?, answers.verdict_for, searched))
         })
     });
     let is_busy = Memo::new(move |_| {
@@ -119,7 +119,7 @@ fn answer(
         {again(session, found)}
         <div class="cluster">{button("", "copy-summary", "Copy summary", COPY_TITLE, copy)}</div>
         {parts.into_iter().collect::<Vec<_>>()}
-        {command(session, found)}
+        {command(session)}
     }
     .into_any()
 }
@@ -127,13 +127,20 @@ fn answer(
 const COPY_TITLE: &str = "Copies the verdict as plain text, for a chat";
 
 /// The command that finds what fits, for a file: the page has no program to run.
-fn command(session: Session, found: &VerdictAnswer) -> Option<AnyView> {
+fn command(session: Session) -> Option<AnyView> {
     let opened = untrack(|| session.shown_recording())?;
-    let line = fit_command(&program_file(found), None, gpu_of(opened.run.recording.capacity()), "");
+    let recording = &opened.run.recording;
+    let file = program_file(recording);
+    let stands_for = match file {
+        Some(_) => "batch-size stands for the option of your program",
+        None => "train.py and batch-size stand for your program and its option",
+    };
+    let file = file.as_deref().unwrap_or("train.py");
+    let line = fit_command(file, None, gpu_of(recording.capacity()), "");
     Some(
         view! {
             <h3>"Will another batch fit?"</h3>
-            <p class="quiet">"With the program, and without a GPU, this command says so:"</p>
+            <p class="quiet">{format!("With the program, and without a GPU, this command says so; {stands_for}:")}</p>
             {line_to_copy("verdict-fit", line)}
         }
         .into_any(),
@@ -142,20 +149,29 @@ fn command(session: Session, found: &VerdictAnswer) -> Option<AnyView> {
 
 /// Copies the verdict about the shown run as plain text.
 pub(crate) fn copy_summary(session: Session) {
-    let Some(found) = untrack(|| session.lab().answers()).and_then(|answers| answers.verdict) else { return };
-    browser::copy(&found.summary(&untrack(|| session.navigation().heading())));
+    let Some(answers) = untrack(|| session.lab().answers()) else { return };
+    let Some(found) = &answers.verdict else { return };
+    // Of several devices the name of the run says which.
+    let run = answers.run(session.lab().asked_device()).filter(|_| answers.runs.len() > 1);
+    let name = run.map_or_else(|| untrack(|| session.navigation().heading()), |run| run.name.clone());
+    browser::copy(&found.summary(&name));
     session.show_note("The summary is copied.");
 }
 
-/// The file of the program, as the stacks name it.
-fn program_file(found: &VerdictAnswer) -> String {
-    let file_of = |held: &HoldingLine| {
-        let line = held.callers.last().unwrap_or(&held.line);
-        let place = line.rsplit(' ').next()?;
-        let (file, _) = place.rsplit_once(':')?;
-        Path::new(file).extension().is_some_and(|kind| kind == "py").then(|| file.to_owned())
-    };
-    found.held.iter().find_map(file_of).unwrap_or_else(|| "train.py".to_owned())
+/// The file in which the program began: of the program's own files, the outermost one of most stacks. `None`
+/// where all frames are libraries', and for a notebook.
+fn program_file(recording: &Recording) -> Option<String> {
+    let stacks = recording.stacks();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for stack in (0_u32..).take(stacks.len()).map(StackId::new) {
+        let mut frames = stacks.frames(stack).rev().map(|frame| stacks.frame(frame));
+        let own = frames.find(|frame| frame.filename.ends_with(".py") && !frame.is_of_library());
+        if let Some(frame) = own {
+            *counts.entry(frame.filename).or_default() += 1;
+        }
+    }
+    let (file, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    (!file.contains("ipykernel")).then(|| shortened_path(file).to_owned())
 }
 
 /// The smallest GPU with this memory.
@@ -203,7 +219,7 @@ fn asked(session: Session) -> AnyView {
 /// headline, or if the question was refused.
 fn asked_text(answers: &Answers) -> Option<String> {
     let row = answers.what_if.first()?.rows.first()?;
-    let outcome = row.outcome_at_lowest().filter(|_| row.conditions != answers.verdict_for.1)?;
+    let outcome = row.outcome_at_lowest().filter(|_| row.conditions != answers.verdict_for)?;
     let most = outcome.peak_reserved.max(row.outcome_at_highest()?.peak_reserved);
     let result = match row.dependence() {
         Some(depends) => depends,

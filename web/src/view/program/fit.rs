@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::effect::effect;
 use crate::messages::sentence;
-use crate::program::{FitVariant, ProgramResult, fit_command};
+use crate::program::{FitVariant, ProgramInput, ProgramResult, dry_run_command, fit_command};
 use crate::session::Session;
 use crate::view::kit::{self, Options, button, click, flag, select, text};
 use crate::view::lab::{figure, line_to_copy};
@@ -106,9 +106,14 @@ pub(super) fn command(shown: &ProgramResult) -> Option<AnyView> {
     let numbers = VariedNumber::all(&shown.input.text, &shown.input.arguments);
     let option = numbers.iter().find(|number| number.is_option());
     let option = option.map(|number| number.name.as_str());
-    let line = fit_command("train.py", option, &shown.input.gpu, &shown.input.arguments);
+    let ProgramInput { gpu, arguments, .. } = &shown.input;
+    // A program without an option, as one of the Trainer of transformers, is run as it is.
+    let (line, what) = match option {
+        Some(_) => (fit_command("train.py", option, gpu, arguments), "finds the largest value that fits"),
+        None => (dry_run_command("train.py", gpu, arguments), "says whether the program fits"),
+    };
     let words = format!(
-        "This page does not have {library}. With an installed PyTorch and without a GPU, this command finds the largest value that fits:"
+        "This page does not have {library}. With an installed PyTorch and without a GPU, this command {what}; train.py stands for your program:"
     );
     Some(view! { <p>{words}</p>{line_to_copy("fit-command", line)} }.into_any())
 }

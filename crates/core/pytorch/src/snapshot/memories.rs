@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use blockyard_record::Bytes;
+
 use super::{DeviceSnapshot, FieldError, SnapshotError, SnapshotFile};
 
 /// How a caller names a device of a snapshot, or host memory: `0`, `cuda:0`, `host`.
@@ -44,6 +46,13 @@ impl DeviceSnapshot {
     #[must_use]
     pub fn name(&self) -> String {
         memory_name(self.index, self.is_host)
+    }
+
+    /// The bytes of active blocks when the snapshot was taken.
+    #[must_use]
+    pub fn active_at_end(&self) -> Bytes {
+        let blocks = self.segments.iter().flat_map(|segment| &segment.blocks);
+        blocks.filter(|block| block.state.is_active()).map(|block| block.size).sum()
     }
 }
 

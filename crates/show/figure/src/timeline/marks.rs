@@ -13,6 +13,8 @@ use crate::timeline::view::{TimelineView, XScale};
 
 /// Marks closer than this are drawn as one.
 const NEAR_PX: f32 = 3.0;
+/// The height of the lane of labels.
+const LANE_PX: f32 = 18.0;
 /// With more failures in sight than these, none has a line through the figure.
 const MAX_FAILURE_LINES: usize = 40;
 
@@ -54,7 +56,9 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The labels: a line where a label begins, and its name if there is room.
+/// The labels, in a lane above the figure: a tick where a label begins, and its name if there is room. Those of
+/// a workload have a line through the figure too. A program may name dozens of time spans, whose lines would
+/// hide the curves.
 pub(super) fn draw_labels(
     scene: &mut Scene,
     recording: &Recording,
@@ -68,6 +72,7 @@ pub(super) fn draw_labels(
     let from = labels.first(0, |step| begin(step) < view.first_step);
     let to = labels.first(0, |step| begin(step) <= view.last_step);
     let right = plot.right_px();
+    let foot = if matches!(labels, Names::Labels(_)) { plot.bottom_px() } else { LANE_PX };
     let mut text_end = plot.x_px;
     if let Some((_, running)) = from.checked_sub(1).and_then(|index| labels.get(index)) {
         let next = labels.get(from).map_or(right, |(step, _)| scale.x_px(begin(step)).min(right));
@@ -84,9 +89,11 @@ pub(super) fn draw_labels(
         let x = scale.x_px(begin(step));
         let x_line = x.floor() + 0.5;
         // The line is shorter where it would cross the name of the label before.
-        let top = if x_line < text_end { 18.0 } else { 4.0 };
-        let line = (Point::new(x_line, top), Point::new(x_line, plot.bottom_px()));
-        scene.add_line(line.0, line.1, Role::TextMuted, Dash::Dotted, 1.0);
+        let top = if x_line < text_end { LANE_PX } else { 4.0 };
+        if top < foot {
+            let (from, to) = (Point::new(x_line, top), Point::new(x_line, foot));
+            scene.add_line(from, to, Role::TextMuted, Dash::Dotted, 1.0);
+        }
         let left = x_line + 4.0;
         let room = (right - left).min(220.0);
         // A name equal to that of the label before is not written again.
@@ -97,10 +104,10 @@ pub(super) fn draw_labels(
         {
             let width = text_width_px(&text, TEXT_PX, Weight::Normal);
             scene.add_text(Point::new(left, 13.0), text, TextStyle::new(Role::Text, TEXT_PX));
-            scene.add_target(Rect::new(x_line - 2.0, 0.0, width + 8.0, 18.0), TargetId::Label(step));
+            scene.add_target(Rect::new(x_line - 2.0, 0.0, width + 8.0, LANE_PX), TargetId::Label(step));
             text_end = left + width + 8.0;
         } else {
-            scene.add_target(Rect::new(x_line - 2.0, 0.0, 4.0, 18.0), TargetId::Label(step));
+            scene.add_target(Rect::new(x_line - 2.0, 0.0, 4.0, LANE_PX), TargetId::Label(step));
         }
         // The next label that is far enough away, found by binary search.
         index = labels.first(index + 1, |step| scale.x_px(begin(step)) < x + NEAR_PX).max(index + 1);
