@@ -12,6 +12,7 @@ pub(crate) mod verdict;
 pub(crate) mod what_if;
 
 use std::cmp::Reverse;
+use std::error::Error as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -76,7 +77,11 @@ fn options_of<Q: Args>(name: &str, options: &[String]) -> anyhow::Result<Q> {
         json: bool,
     }
     let command = [format!("blockyard {name}")];
-    Ok(Asked::try_parse_from(command.iter().chain(options))?.question)
+    match Asked::try_parse_from(command.iter().chain(options)) {
+        Ok(asked) => Ok(asked.question),
+        // A value that cannot be read has the reason as its source; the words around it are a terminal's.
+        Err(error) => Err(error.source().map_or_else(|| anyhow!("{error}"), |why| anyhow!("{why}"))),
+    }
 }
 
 /// Asks a question about each file.
