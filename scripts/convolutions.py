@@ -490,7 +490,7 @@ def worthwhile(tree, worth):
     """Without questions whose answers save fewer mistakes."""
     feature, threshold, left, right, label, mistakes = (part.copy() for part in tree)
     cost = mistakes.astype(float) + worth
-    # Answers stand behind their question.
+    # Answers come after their question.
     for node in range(len(feature) - 1, -1, -1):
         if left[node] >= 0:
             below = cost[left[node]] + cost[right[node]]

@@ -30,7 +30,7 @@ def lines(wheel):
             if info.op is None:
                 continue
 
-            # The options of a tensor, its type and device, are no tensor.
+            # The options of a tensor, its type and device, are not a tensor.
             def is_tensor(attribute):
                 return "Tensor" in attribute.nctype.type.cpp_type().replace("TensorOptions", "")
 

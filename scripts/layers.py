@@ -110,7 +110,7 @@ class Layer:
         """Types and orders with the passes that PyTorch asks cuDNN for."""
         is_depthwise = not self.is_transposed and self.groups > 1 and self.groups == self.channels
         for operation, (number, (dtype, last)) in itertools.product(range(3), enumerate(KINDS)):
-            # PyTorch has kernels of its own for the others.
+            # PyTorch has its own kernels for the others.
             if not is_depthwise or last or dtype == 6:
                 yield operation * len(KINDS) + number, operation, dtype, last
 

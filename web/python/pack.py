@@ -65,7 +65,7 @@ def compiled(source, path):
 def write(target, files):
     """Writes an archive of the files, by their paths. The same files give the same archive."""
     with zipfile.ZipFile(target, "w") as archive:
-        # Text stands beside text, and code beside code: what is alike compresses well.
+        # Text is beside text, and code beside code: what is alike compresses well.
         for path, source in sorted(files.items(), key=lambda file: (is_among(file[0], RARE), file[0])):
             if is_among(path, RARE):
                 content = ast.unparse(without_docstrings(source)).encode()

@@ -11,7 +11,7 @@ mod sheet;
 mod trial;
 mod verdict;
 
-pub(crate) use answers::{Answers, LabWork, SettingSearch, Trial, sections, title};
+pub(crate) use answers::{Answers, LabWork, SettingSearch, Trial, sections};
 pub(crate) use moments::line_of_stack;
 pub(crate) use sheet::{Cell, Sheet};
 

@@ -1,5 +1,6 @@
 //! The messages of the page to the reader, the progress of a job, and texts for screen readers.
 
+pub(crate) use blockyard_record::sentence;
 use blockyard_replay::Progress;
 use blockyard_worker::jobs::ReadPart;
 use leptos::prelude::*;
@@ -95,12 +96,4 @@ impl Feature<MessageSignals> {
             }
         });
     }
-}
-
-/// A message of a library as a sentence: with a capital letter and a full stop.
-pub(crate) fn sentence(message: &str) -> String {
-    let mut letters = message.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_uppercase().to_string()).unwrap_or_default();
-    let stop = if message.ends_with(['.', '!', '?']) { "" } else { "." };
-    format!("{first}{}{stop}", letters.as_str())
 }

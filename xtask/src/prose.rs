@@ -35,13 +35,20 @@ const PATTERNS: [(&str, &str); 7] = [
     (r"\b(?:river|ledger|tenants?|troubles?|heeds?)\b", "the word of docs/words.md"),
 ];
 
-/// The longest line of a document, as `max_width` of rustfmt.toml. Tables, code and addresses are not broken.
+/// The longest line of a document, as `max_width` of rustfmt.toml. Tables and code are not broken.
 const MAX_COLUMNS: usize = 110;
 
 /// Files that are not checked: records of their time, results that a command writes, and lessons, whose
 /// paragraphs are lines.
-const NOT_READ: [&str; 6] =
-    ["docs/releases.md", "docs/benchmarks/", "docs/speed.md", "CHANGELOG.md", "web/lessons/", "tests/"];
+const NOT_READ: [&str; 7] = [
+    "docs/releases.md",
+    "docs/benchmarks/",
+    "docs/speed.md",
+    "CHANGELOG.md",
+    "web/lessons/",
+    "web/src/view/make_lesson/",
+    "tests/",
+];
 
 /// Checks the sentences of the repository.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
@@ -61,13 +68,13 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
 /// Whether the sentences of a file are checked. Those of tests are not: only developers read them.
 fn is_read(name: &str) -> bool {
     let is_test = name.contains("/tests/") || name.ends_with("tests.rs") || name == "xtask/src/prose.rs";
-    (is_document(name) || name.rsplit('.').next() == Some("rs"))
+    matches!(ending(name), "md" | "py" | "rs")
         && !is_test
         && !NOT_READ.iter().any(|begin| name.starts_with(begin))
 }
 
-fn is_document(name: &str) -> bool {
-    name.rsplit('.').next() == Some("md")
+fn ending(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or_default()
 }
 
 /// The compiled patterns.
@@ -93,23 +100,27 @@ impl Patterns {
     /// The number of each line that is found, its words, and the advice.
     fn find(&self, name: &str, text: &str) -> Vec<(usize, String, &'static str)> {
         let shipped = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        let (mut found, mut is_code) = (Vec::new(), false);
+        let (is_document, is_python) = (ending(name) == "md", ending(name) == "py");
+        let (mut found, mut is_code, mut is_docstring) = (Vec::new(), false, false);
         for (number, line) in (1..).zip(shipped.lines()) {
             let start = line.trim_start();
             is_code ^= start.starts_with("```");
-            let words = if is_document(name) {
+            let quotes = line.matches("\"\"\"").count();
+            let words = if is_document {
                 if is_code || line.starts_with("    ") { String::new() } else { line.to_owned() }
+            } else if is_python && (is_docstring || quotes > 0 || start.starts_with('#')) {
+                start.to_owned()
             } else if start.starts_with("//") {
                 start.trim_start_matches(['/', '!']).to_owned()
             } else {
                 let literals = self.literal.captures_iter(line).map(|literal| literal[1].to_owned());
                 literals.filter(|text| text.contains(' ')).collect::<Vec<_>>().join(". ")
             };
-            let words = self.code.replace_all(&words, "``");
-            let is_unbroken = !is_document(name) || start.starts_with('|') || line.contains("](");
-            if words.chars().count() > MAX_COLUMNS && !is_unbroken {
+            is_docstring ^= is_python && quotes % 2 == 1;
+            if is_document && !start.starts_with('|') && words.chars().count() > MAX_COLUMNS {
                 found.push((number, words.chars().take(30).collect(), "a line of 110 columns at most"));
             }
+            let words = self.code.replace_all(&words, "``");
             for (pattern, write) in &self.english {
                 let places = pattern.captures_iter(&words).filter(|place| place.name("plain").is_none());
                 found.extend(places.map(|place| (number, place[0].to_owned(), *write)));
@@ -135,7 +146,10 @@ mod tests {
         assert_eq!(found("a.md", document), [(1, "behind".to_owned()), (8, "is there".to_owned())]);
         let program = "/// The block behind it.\nfn behind() {\n    error(\"behind\", \"that stands in {behind}\");\n}\n";
         assert_eq!(found("a.rs", program), [(1, "behind".to_owned()), (3, "stands in".to_owned())]);
-        let long = "word ".repeat(23);
+        let python =
+            "def behind():\n    \"\"\"What is there.\n\n    It lies behind.\"\"\"\n    is_there = behind  # code\n";
+        assert_eq!(found("a.py", python), [(2, "is there".to_owned()), (4, "behind".to_owned())]);
+        let long = "[word](a.md) `code` ".repeat(6);
         assert_eq!(found("a.md", &long), [(1, long[..30].to_owned())]);
     }
 

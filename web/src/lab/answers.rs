@@ -1,4 +1,4 @@
-//! The titles of questions, and the answers about one run.
+//! The questions that the panel shows, and the answers about one run.
 
 use blockyard_lab::{
     AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, Leaks, QuestionKind, Row, SearchResult,
@@ -14,20 +14,6 @@ use crate::ptr_eq::PtrEq;
 pub(crate) fn sections() -> impl Iterator<Item = QuestionKind> {
     let is_answered = |kind: &QuestionKind| matches!(kind, QuestionKind::Verdict | QuestionKind::Autopsy);
     QuestionKind::ALL.into_iter().filter(move |kind| !is_answered(kind))
-}
-
-/// The label of a question's button.
-pub(crate) fn title(kind: QuestionKind) -> &'static str {
-    match kind {
-        QuestionKind::Verdict => "Verdict",
-        QuestionKind::WhatIf => "What if",
-        QuestionKind::Search => "Best setting",
-        QuestionKind::Autopsy => "Why out of memory",
-        QuestionKind::Bound => "How good could it be",
-        QuestionKind::CompareAllocators => "Other allocators",
-        QuestionKind::Leaks => "What grows",
-        QuestionKind::Diff => "What changed",
-    }
 }
 
 /// The question that is being answered, and its progress.

@@ -146,7 +146,7 @@ impl FitSearch {
     pub(crate) fn curves(&self) -> Vec<FitCurve> {
         let point = |probe: &Probe| FitPoint {
             value: probe.value,
-            allocated: Bytes::new(probe.run.peak_allocated),
+            allocated: probe.run.peak_allocated,
             reserved: probe.peak_reserved(),
             outcome: if probe.run.fits { FitOutcome::Fits } else { FitOutcome::RunsOut },
         };

@@ -20,7 +20,7 @@ use blockyard_replay::Progress;
 use blockyard_replay::job::OpenedRecording;
 use leptos::prelude::*;
 
-use crate::lab::{Answers, sections, title};
+use crate::lab::{Answers, sections};
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
@@ -142,7 +142,7 @@ fn section(session: Session, kind: QuestionKind, is_wanted: RwSignal<bool>) -> A
                     aria-expanded=text(move || is_chosen.get().to_string())
                     on:click=choose
                 >
-                    {title(kind)}
+                    {kind.title()}
                 </button>
             </h3>
             {body}
@@ -152,16 +152,8 @@ fn section(session: Session, kind: QuestionKind, is_wanted: RwSignal<bool>) -> A
 }
 
 fn has_answer(session: Session, kind: QuestionKind) -> bool {
-    session.lab().answers().is_some_and(|answers| match kind {
-        QuestionKind::WhatIf => !answers.what_if.is_empty(),
-        QuestionKind::Search => answers.search.is_some(),
-        QuestionKind::Autopsy => answers.autopsy.is_some(),
-        QuestionKind::Bound => answers.bound.is_some(),
-        QuestionKind::CompareAllocators => answers.compare.is_some(),
-        QuestionKind::Leaks => answers.leaks.is_some(),
-        QuestionKind::Diff => answers.diff.is_some(),
-        QuestionKind::Verdict => answers.verdict.is_some(),
-    })
+    let answers = session.lab().answers();
+    answers.is_some_and(|answers| answers_of_kind(answers, kind) != Answers::default())
 }
 
 fn answer(session: Session, kind: QuestionKind) -> AnyView {

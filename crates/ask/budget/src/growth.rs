@@ -1,6 +1,7 @@
 //! How bytes grow with the value of an option: the rule that probes follow.
 
 use blockyard_answers::{FitGrowth, FitGrowthKind};
+use blockyard_record::Bytes;
 
 /// A rule may be off by this part of the largest number of bytes.
 const TOLERANCE: f64 = 0.01;
@@ -14,8 +15,8 @@ const MIN_PROBES: usize = 3;
 /// values another moment of the program may be the peak. `None` for fewer than three values, and if no rule
 /// is found. A quadratic rule needs four values.
 #[must_use]
-pub fn fit_growth(points: &[(u64, u64)]) -> Option<FitGrowth> {
-    let mut points = points.to_vec();
+pub fn fit_growth(points: &[(u64, Bytes)]) -> Option<FitGrowth> {
+    let mut points: Vec<(u64, u64)> = points.iter().map(|(value, bytes)| (*value, bytes.get())).collect();
     points.sort_unstable();
     points.dedup_by_key(|(value, _)| *value);
     let starts = 0..=points.len().checked_sub(MIN_PROBES)?;
@@ -37,7 +38,7 @@ fn exactly(points: &[(u64, u64)]) -> Option<FitGrowth> {
         }
         let mut rule = fitted(points, kind)?;
         rule.exact = true;
-        rule.residual = 0;
+        rule.residual = Bytes::ZERO;
         Some(rule)
     })
 }
@@ -46,7 +47,7 @@ fn nearly(points: &[(u64, u64)]) -> Option<FitGrowth> {
     let most = points.iter().map(|(_, bytes)| *bytes).max()?;
     let by_kind = [FitGrowthKind::Constant, FitGrowthKind::Linear, FitGrowthKind::Quadratic];
     by_kind.into_iter().filter(|kind| points.len() >= order(*kind) + 2).find_map(|kind| {
-        fitted(points, kind).filter(|rule| as_float(rule.residual) <= TOLERANCE * as_float(most))
+        fitted(points, kind).filter(|rule| as_float(rule.residual.get()) <= TOLERANCE * as_float(most))
     })
 }
 
@@ -122,7 +123,7 @@ fn fitted(points: &[(u64, u64)], kind: FitGrowthKind) -> Option<FitGrowth> {
         slope,
         square,
         values: points.iter().map(|(value, _)| *value).collect(),
-        residual: rounded(residual),
+        residual: Bytes::new(rounded(residual)),
         exact: false,
     })
 }
@@ -173,11 +174,16 @@ mod tests {
 
     use super::*;
 
+    fn growth_of(points: &[(u64, u64)]) -> Option<FitGrowth> {
+        let points = points.iter().map(|(value, bytes)| (*value, Bytes::new(*bytes)));
+        fit_growth(&points.collect::<Vec<_>>())
+    }
+
     #[test]
     fn rules_are_found_to_the_byte() {
         let of = |rule: fn(u64) -> u64, values: &[u64]| {
             let points: Vec<(u64, u64)> = values.iter().map(|value| (*value, rule(*value))).collect();
-            fit_growth(&points).map(|growth| (growth.kind, growth.exact, growth.values))
+            growth_of(&points).map(|growth| (growth.kind, growth.exact, growth.values))
         };
         let values = [1, 33, 37, 38];
         let all = values.to_vec();
@@ -192,7 +198,7 @@ mod tests {
 
     #[test]
     fn small_values_with_another_peak_are_left_out() {
-        let growth = fit_growth(&[(1, 9000), (10, 10_000), (20, 20_000), (30, 30_000)]).unwrap();
+        let growth = growth_of(&[(1, 9000), (10, 10_000), (20, 20_000), (30, 30_000)]).unwrap();
         assert_eq!(
             (growth.kind, growth.values, growth.exact),
             (FitGrowthKind::Linear, vec![10, 20, 30], true)
@@ -202,9 +208,9 @@ mod tests {
 
     #[test]
     fn a_rule_that_is_nearly_met_says_by_how_much_not() {
-        let growth = fit_growth(&[(1, 1_000_000), (2, 2_000_512), (3, 3_000_000), (4, 4_000_000)]).unwrap();
+        let growth = growth_of(&[(1, 1_000_000), (2, 2_000_512), (3, 3_000_000), (4, 4_000_000)]).unwrap();
         assert_eq!((growth.kind, growth.exact), (FitGrowthKind::Linear, false));
-        assert!((1..=512).contains(&growth.residual), "{}", growth.residual);
+        assert!((1..=512).contains(&growth.residual.get()), "{}", growth.residual);
     }
 
     proptest! {
@@ -215,7 +221,7 @@ mod tests {
         ) {
             let points: Vec<(u64, u64)> =
                 values.iter().map(|value| (*value, base + slope * value + square * value * value)).collect();
-            let growth = fit_growth(&points).unwrap();
+            let growth = growth_of(&points).unwrap();
             prop_assert!(growth.exact);
             prop_assert_eq!(growth.kind, if square == 0 { FitGrowthKind::Linear } else { FitGrowthKind::Quadratic });
             let most = as_float(points.iter().map(|point| point.1).max().unwrap());

@@ -20,7 +20,6 @@ impl Probe {
     /// A probe with these fields and no others.
     #[must_use]
     pub fn of(value: u64, fits: bool, peak_allocated: Bytes, peak_reserved: Bytes) -> Self {
-        let (peak_allocated, peak_reserved) = (peak_allocated.get(), peak_reserved.get());
         let run = FitRun { fits, peak_allocated, peak_reserved, exact: true, ..FitRun::default() };
         Self { value, run, holders: Vec::new() }
     }
@@ -28,7 +27,7 @@ impl Probe {
     /// The most bytes of segments; if the run ran out of memory, until then.
     #[must_use]
     pub fn peak_reserved(&self) -> Bytes {
-        Bytes::new(self.run.peak_reserved)
+        self.run.peak_reserved
     }
 }
 

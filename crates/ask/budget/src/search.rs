@@ -67,7 +67,7 @@ impl<E> SearchOutcome<E> {
         for pair in probes.windows(2) {
             let [low, high] = pair else { continue };
             let (one, other) = (&low.run, &high.run);
-            let is_lower = |before: u64, after: u64| one.fits && other.fits && after < before;
+            let is_lower = |before: Bytes, after: Bytes| one.fits && other.fits && after < before;
             let kinds = [
                 (FitContradictionKind::Fits, !one.fits && other.fits),
                 (FitContradictionKind::Allocated, is_lower(one.peak_allocated, other.peak_allocated)),

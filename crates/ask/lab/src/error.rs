@@ -1,5 +1,6 @@
 //! Errors of questions.
 
+use blockyard_pytorch::PastedText;
 use blockyard_pytorch::snapshot::SnapshotError;
 use blockyard_replay::RunError;
 use blockyard_rules::ConfigError;
@@ -33,8 +34,8 @@ pub enum LabError {
     #[error(transparent)]
     Text(#[from] ParseError),
     /// The file is a text of PyTorch about memory: the sentences about its numbers.
-    #[error("{0}")]
-    Pasted(String),
+    #[error("{}", .0.lines())]
+    Pasted(PastedText),
     /// The file is neither a recording nor a snapshot nor a text.
     #[error(
         "neither a recording nor a snapshot nor a workload's text: open what `torch.cuda.memory._dump_snapshot` or `scripts/record.py` wrote, or a text in UTF-8"

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, OnDone, counted, grouped};
-use blockyard_rules::{AllocatorConfig, has_setting, setting_values, with_setting};
+use blockyard_rules::{AllocatorConfig, has_setting, setting_values, shell_line, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
@@ -186,7 +186,7 @@ impl SearchResult {
         let best = found.best;
         let against = found.passed_over_text(run, &baseline, &rows);
         let chosen = best.and_then(|best| rows.get(best));
-        let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
+        let line = chosen.map(|row| shell_line(&row.conditions.conf));
         let sentence = match chosen {
             Some(row) => {
                 let then = found.forecast.as_ref().and_then(forecast_end);

@@ -151,9 +151,9 @@ impl Run {
             }
             FileKind::Other => {
                 let text = unpacked_text(bytes)?;
-                Self::from_text(name, &text).map(|run| vec![run]).map_err(|error| {
-                    PastedText::read(&text).map_or(error, |pasted| LabError::Pasted(pasted.lines()))
-                })
+                Self::from_text(name, &text)
+                    .map(|run| vec![run])
+                    .map_err(|error| PastedText::read(&text).map_or(error, LabError::Pasted))
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The report of `blockyard fit`: the call, and the largest value of an option. The answers to its other
 //! questions are in modules beside this one.
 
+use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -89,7 +90,7 @@ pub struct FitLargestOnGpu {
     pub safe: Option<u64>,
     /// The bytes that a safe value leaves free: 5 % of `limit`.
     #[serde(default)]
-    pub reserve: u64,
+    pub reserve: Bytes,
     /// The run of the next value, which runs out of memory; of the lowest value where none fits; null where
     /// the highest fits.
     pub next: Option<FitProbe>,
@@ -124,7 +125,7 @@ pub struct FitSite {
     /// The line of the program.
     pub what: String,
     /// The bytes that the line holds at the peak allocated of the largest value.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// How the bytes grow with the value; null where no rule was found.
     pub growth: Option<FitGrowth>,
 }

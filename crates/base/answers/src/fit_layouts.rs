@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{FitConditions, FitHolder, FitRun, FitRunEnd};
@@ -46,9 +47,9 @@ pub struct FitLayout {
     /// Whether all ranks that ran fit.
     pub fits: Option<bool>,
     /// The most bytes allocated at a time in a rank, in the run that decides.
-    pub peak_allocated: Option<u64>,
+    pub peak_allocated: Option<Bytes>,
     /// The most bytes reserved at a time in a rank, in the run that decides.
-    pub peak_reserved: Option<u64>,
+    pub peak_reserved: Option<Bytes>,
     /// Whether nothing was assumed in the run that decides.
     pub exact: Option<bool>,
     /// The ranks that ran on a GPU without an end.

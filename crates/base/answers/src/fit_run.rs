@@ -1,5 +1,6 @@
 //! What all answers of `blockyard fit` have: the GPU, the option, the runs, and how bytes grow.
 
+use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// A GPU, and how much of the GPU a program may reserve.
@@ -10,7 +11,7 @@ pub struct FitConditions {
     pub gpu: FitGpu,
     /// The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside`
     /// is taken off.
-    pub limit: u64,
+    pub limit: Bytes,
     /// The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without
     /// `--limit`.
     pub fraction: Option<f64>,
@@ -27,7 +28,7 @@ pub struct FitGpu {
     /// The short name of the GPU.
     pub id: String,
     /// All bytes of the GPU.
-    pub total: u64,
+    pub total: Bytes,
 }
 
 /// Bytes of one holder.
@@ -37,7 +38,7 @@ pub struct FitHolder {
     /// The name of the holder.
     pub what: String,
     /// The bytes of the holder.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }
 
 /// The option or variable whose values are searched.
@@ -96,9 +97,9 @@ pub struct FitRun {
     /// Whether no request ran out of memory.
     pub fits: bool,
     /// The most bytes allocated at a time.
-    pub peak_allocated: u64,
+    pub peak_allocated: Bytes,
     /// The most bytes reserved at a time.
-    pub peak_reserved: u64,
+    pub peak_reserved: Bytes,
     /// Whether nothing was assumed in the run.
     pub exact: bool,
     /// The request that ran out of memory, or null.
@@ -128,7 +129,7 @@ pub struct FitRun {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FitFailedRequest {
     /// The bytes that the allocator wanted for the request.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// The line of the program, as `train.py:26`, or null.
     pub at: Option<String>,
     /// Whether the request came from a thread without a line of the program, so that `at` is the line that
@@ -176,7 +177,7 @@ pub struct FitGrowth {
     /// The values that follow the rule.
     pub values: Vec<u64>,
     /// By how many bytes the rule is off at most, at these values.
-    pub residual: u64,
+    pub residual: Bytes,
     /// Whether the rule is met to the byte.
     pub exact: bool,
 }

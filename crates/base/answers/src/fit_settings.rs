@@ -1,5 +1,6 @@
 //! The answer of `blockyard fit --vary conf=...`: which settings of the allocator a program fits under.
 
+use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{FitConditions, FitProbe, FitRunEnd};
@@ -68,9 +69,9 @@ pub struct FitReplayResult {
     /// Whether all requests find memory.
     pub fits: bool,
     /// The most bytes allocated at a time.
-    pub peak_allocated: u64,
+    pub peak_allocated: Bytes,
     /// The most bytes reserved at a time.
-    pub peak_reserved: u64,
+    pub peak_reserved: Bytes,
     /// The first request that found no memory, or null.
     pub first_oom: Option<FitOom>,
     /// What PyTorch warns about these settings.
@@ -84,5 +85,5 @@ pub struct FitOom {
     /// The request, counted from 1.
     pub request: u64,
     /// The bytes that the request asked for.
-    pub bytes: u64,
+    pub bytes: Bytes,
 }

@@ -1,5 +1,6 @@
 //! The report of `blockyard guard`.
 
+use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::DryRunAnswer;
@@ -36,7 +37,7 @@ pub struct GuardedProgram {
     /// `PYTORCH_CUDA_ALLOC_CONF`; null for the environment's.
     pub conf: Option<String>,
     /// The most bytes that may be reserved; null without a budget.
-    pub budget: Option<u64>,
+    pub budget: Option<Bytes>,
     /// How much more than the baseline the peaks may be, as the file writes it.
     pub tolerance: String,
     /// Whether the program passes. With `--update` a growth passes.
@@ -52,11 +53,11 @@ pub struct GuardedProgram {
     /// Whether a peak fell by more than the tolerance.
     pub lower: bool,
     /// The most bytes allocated at a time in the run.
-    pub peak_allocated: u64,
+    pub peak_allocated: Bytes,
     /// The most bytes reserved at a time in the run.
-    pub peak_reserved: u64,
+    pub peak_reserved: Bytes,
     /// The peak allocated of each step of the run.
-    pub peak_by_step: Vec<u64>,
+    pub peak_by_step: Vec<Bytes>,
     /// All lines that hold something at the peak allocated, most first.
     pub holders: Vec<GuardHolder>,
     /// The baseline; null where the file has none.
@@ -79,27 +80,27 @@ pub enum GuardFailure {
     /// The peak reserved is more than the budget.
     Budget {
         /// The budget in bytes.
-        budget: u64,
+        budget: Bytes,
         /// The peak reserved of the run, in bytes.
-        reserved: u64,
+        reserved: Bytes,
     },
     /// The peak allocated grew by more than the tolerance.
     Allocated {
         /// The baseline's bytes.
-        before: u64,
+        before: Bytes,
         /// The run's bytes.
-        after: u64,
+        after: Bytes,
         /// How many bytes it may grow by.
-        allowed: u64,
+        allowed: Bytes,
     },
     /// The peak reserved grew by more than the tolerance.
     Reserved {
         /// The baseline's bytes.
-        before: u64,
+        before: Bytes,
         /// The run's bytes.
-        after: u64,
+        after: Bytes,
         /// How many bytes it may grow by.
-        allowed: u64,
+        allowed: Bytes,
     },
     /// The program ran out of memory.
     OutOfMemory {
@@ -118,7 +119,7 @@ pub enum GuardFailure {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GuardHolder {
     /// The bytes of its blocks.
-    pub bytes: u64,
+    pub bytes: Bytes,
     /// The file and the number of the line, or a sentence where the stack had no line of the program.
     pub at: String,
     /// The function; empty where it is not known.
@@ -136,15 +137,15 @@ pub struct GuardBaseline {
     /// Whether nothing was assumed in the run of the baseline.
     pub exact: bool,
     /// The most bytes allocated at a time.
-    pub peak_allocated: u64,
+    pub peak_allocated: Bytes,
     /// The most bytes reserved at a time.
-    pub peak_reserved: u64,
+    pub peak_reserved: Bytes,
     /// How many bytes the peak allocated may grow by.
-    pub allowed_allocated: u64,
+    pub allowed_allocated: Bytes,
     /// How many bytes the peak reserved may grow by.
-    pub allowed_reserved: u64,
+    pub allowed_reserved: Bytes,
     /// The peak allocated of each step.
-    pub peak_by_step: Vec<u64>,
+    pub peak_by_step: Vec<Bytes>,
     /// The lines that hold most at the peak allocated, most first.
     pub holders: Vec<GuardHolder>,
     /// How many further lines there are.
@@ -168,7 +169,7 @@ pub struct GuardRow {
     /// `after` minus `before`.
     pub change: Option<i64>,
     /// The most that the line held before, where the baseline does not list it; else null.
-    pub most_before: Option<u64>,
+    pub most_before: Option<Bytes>,
 }
 
 /// A step whose peak changed.
@@ -178,7 +179,7 @@ pub struct GuardStep {
     /// The number of the step, counted from 1.
     pub number: u64,
     /// The baseline's peak allocated; null where it has no such step.
-    pub before: Option<u64>,
+    pub before: Option<Bytes>,
     /// The run's peak allocated; null where it has no such step.
-    pub after: Option<u64>,
+    pub after: Option<Bytes>,
 }

@@ -46,32 +46,10 @@ pub struct ErrorLine {
     pub error: String,
 }
 
-/// An answer with the name of its question, which is the name of the command.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "question", rename_all = "kebab-case")]
-pub enum Answer {
-    /// `blockyard verdict`.
-    Verdict(VerdictAnswer),
-    /// `blockyard what-if`.
-    WhatIf(WhatIfAnswer),
-    /// `blockyard search`.
-    Search(SearchAnswer),
-    /// `blockyard autopsy`.
-    Autopsy(AutopsyAnswer),
-    /// `blockyard bound`.
-    Bound(BoundAnswer),
-    /// `blockyard compare-allocators`.
-    CompareAllocators(AllocatorsAnswer),
-    /// `blockyard diff`.
-    Diff(DiffAnswer),
-    /// `blockyard leaks`.
-    Leaks(LeaksAnswer),
-}
-
-/// Declares the questions: the kind of each, the name that its command, JSON and links have, and its answer.
+/// Declares the questions: the kind of each, the name that its command, JSON and links have, its title in the
+/// page, and its answer.
 macro_rules! questions {
-    ($($(#[$about:meta])* $kind:ident, $name:literal, $answer:ident;)+) => {
+    ($($(#[$about:meta])* $kind:ident, $name:literal, $title:literal, $answer:ident;)+) => {
         /// A question about a run. Each is a command of `blockyard`, and has an [`Answer`].
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum QuestionKind {
@@ -80,7 +58,7 @@ macro_rules! questions {
 
         impl QuestionKind {
             /// All questions, in the order in which a reader asks them.
-            pub const ALL: [Self; 8] = [$(Self::$kind,)+];
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind,)+];
 
             /// The name of the command, which JSON and links have too.
             #[must_use]
@@ -90,11 +68,31 @@ macro_rules! questions {
                 }
             }
 
+            /// The title of the question in the page.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $title,)+
+                }
+            }
+
             /// The question with this name; `None` for other names.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|kind| kind.name() == name)
             }
+        }
+
+        /// An answer with the name of its question, which is the name of the command.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(tag = "question")]
+        pub enum Answer {
+            $(
+                #[doc = concat!("`blockyard ", $name, "`.")]
+                #[serde(rename = $name)]
+                $kind($answer),
+            )+
         }
 
         impl Answer {
@@ -118,19 +116,19 @@ macro_rules! questions {
 questions! {
     /// What happened.
     #[default]
-    Verdict, "verdict", VerdictAnswer;
+    Verdict, "verdict", "Verdict", VerdictAnswer;
     /// Why the run goes out of memory.
-    Autopsy, "autopsy", AutopsyAnswer;
+    Autopsy, "autopsy", "Why out of memory", AutopsyAnswer;
     /// The run under other settings.
-    WhatIf, "what-if", WhatIfAnswer;
+    WhatIf, "what-if", "What if", WhatIfAnswer;
     /// The run under all sensible settings.
-    Search, "search", SearchAnswer;
+    Search, "search", "Best setting", SearchAnswer;
     /// What grows from iteration to iteration.
-    Leaks, "leaks", LeaksAnswer;
+    Leaks, "leaks", "What grows", LeaksAnswer;
     /// What changed from one run to another.
-    Diff, "diff", DiffAnswer;
+    Diff, "diff", "What changed", DiffAnswer;
     /// The run through other allocators.
-    CompareAllocators, "compare-allocators", AllocatorsAnswer;
+    CompareAllocators, "compare-allocators", "Other allocators", AllocatorsAnswer;
     /// How good any allocator could be.
-    Bound, "bound", BoundAnswer;
+    Bound, "bound", "How good could it be", BoundAnswer;
 }

@@ -49,6 +49,25 @@ pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     if count == 1 { format!("{number} {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// The text as a sentence: with a full stop, and a capital letter if the first word is not a name.
+#[must_use]
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let mut out = String::with_capacity(text.len().saturating_add(1));
+    let first_word = text.split(' ').next().unwrap_or_default().trim_end_matches([',', ':']);
+    let is_plain = first_word.bytes().all(|letter| letter.is_ascii_lowercase());
+    match letters.next() {
+        Some(first) if is_plain => out.push(first.to_ascii_uppercase()),
+        Some(first) => out.push(first),
+        None => return out,
+    }
+    out.push_str(letters.as_str());
+    if !out.ends_with(['.', '!', '?']) {
+        out.push('.');
+    }
+    out
+}
+
 /// An address on a device, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceAddr(u64);
@@ -122,6 +141,16 @@ impl fmt::Display for DeviceAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_begin_with_a_capital_letter_but_names_stay() {
+        assert_eq!(sentence("the run ended"), "The run ended.");
+        assert_eq!(sentence("a limit"), "A limit.");
+        assert_eq!(sentence("loss_1 is live."), "loss_1 is live.");
+        assert_eq!(sentence("max_split_size_mb is too small"), "max_split_size_mb is too small.");
+        assert_eq!(sentence("failed: no GPU!"), "Failed: no GPU!");
+        assert_eq!(sentence(""), "");
+    }
 
     #[test]
     fn digits_are_grouped_by_threes() {

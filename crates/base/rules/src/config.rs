@@ -16,7 +16,7 @@ use crate::{Backend, Bytes, Release};
 pub use environment::{Environment, EnvironmentError};
 pub use error::ConfigError;
 pub use keys::{SETTING_KEYS, SettingKey, has_setting, setting_values, with_setting};
-pub use known::{conf_text, known_config, left_out_note};
+pub use known::{conf_text, known_config, left_out_note, shell_line};
 pub use reserve::AddressReserve;
 
 const ROUNDUP_INTERVALS: usize = 16;

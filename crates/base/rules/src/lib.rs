@@ -44,7 +44,8 @@ pub use blas::{BlasVariables, BlasWorkspaces};
 pub use bytes::Bytes;
 pub use config::{
     AddressReserve, AllocatorConfig, ConfigError, Environment, EnvironmentError, PinnedConfig, SETTING_KEYS,
-    SettingKey, conf_text, has_setting, known_config, left_out_note, setting_values, with_setting,
+    SettingKey, conf_text, has_setting, known_config, left_out_note, setting_values, shell_line,
+    with_setting,
 };
 pub use pool_kind::PoolKind;
 pub use release::{ExpandableAdvice, Release, ReleaseError};

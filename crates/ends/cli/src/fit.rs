@@ -50,7 +50,7 @@ fn sites(file: &Path) -> anyhow::Result<Vec<FitHolder>> {
     let places = 0..file.memories().count();
     let lines =
         lines_at_peak(&file, places, |frame| frame.map_or_else(|| WITHOUT_LINE.to_owned(), frame_text))?;
-    Ok(lines.into_iter().map(|(what, bytes)| FitHolder { what, bytes: bytes.get() }).collect())
+    Ok(lines.into_iter().map(|(what, bytes)| FitHolder { what, bytes }).collect())
 }
 
 pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {

@@ -51,14 +51,10 @@ mod typeface;
 mod verify;
 
 pub use export::{Export, export_bytes};
-pub use options::MemoryOption;
 pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, ProgramCall, play_program};
-pub use questions::{
-    AllocatorsQuestion, BoundQuestion, ConditionOptions, ConfOptions, RunQuestion, SearchQuestion,
-    WhatIfQuestion, ask, ask_diff, ask_diff_iterations, json_line,
-};
+pub use questions::{ask, ask_diff, ask_diff_iterations, json_line};
 pub use snapshot::{certify_device, describe_device};
 pub use typeface::font_faces;
 
@@ -69,6 +65,7 @@ use clap::Parser;
 
 use crate::exit_status::ExitStatus;
 use crate::options::{Command, Options};
+use crate::questions::{ask_files, autopsy, bound, compare, diff, leaks, search, verdict, what_if};
 
 /// Runs the command with these arguments, of which the first is the program's name.
 pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -81,7 +78,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let result = match &options.into_command() {
-        Command::Verdict(options) => questions::verdict::verdict(options),
+        Command::Verdict(options) => verdict::verdict(options),
         Command::Run(options) => run::run(options),
         Command::Verify(options) => verify::verify(options),
         Command::Play(options) => play::play(options),
@@ -91,13 +88,13 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Open(options) => page::open(options),
         Command::Site(options) => site::site(options),
         Command::Bench(options) => bench::bench(options),
-        Command::WhatIf(options) => questions::what_if::what_if(options),
-        Command::Search(options) => questions::ask_files(options, RunQuestion::Search),
-        Command::Autopsy(options) => questions::ask_files(options, RunQuestion::Autopsy),
-        Command::Bound(options) => questions::bound::bound(options),
-        Command::CompareAllocators(options) => questions::ask_files(options, RunQuestion::CompareAllocators),
-        Command::Diff(options) => questions::diff::diff(options),
-        Command::Leaks(options) => questions::ask_files(options, RunQuestion::Leaks),
+        Command::WhatIf(options) => what_if::what_if(options),
+        Command::Search(options) => ask_files(options, search::answer),
+        Command::Autopsy(options) => ask_files(options, autopsy::answer),
+        Command::Bound(options) => bound::bound(options),
+        Command::CompareAllocators(options) => ask_files(options, compare::answer),
+        Command::Diff(options) => diff::diff(options),
+        Command::Leaks(options) => ask_files(options, leaks::answer),
         Command::Lesson(options) => lesson::lesson(options),
         #[cfg(feature = "python")]
         Command::Python(options) => python::python(options),

@@ -208,11 +208,11 @@ pub(crate) struct PythonOptions {
 
 /// How much of a GPU's memory PyTorch may reserve.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub struct MemoryOption {
+pub(crate) struct MemoryOption {
     /// PyTorch may reserve all of the GPU's memory; without this option, all without the non-PyTorch memory,
     /// which the CUDA context and libraries take.
     #[arg(long)]
-    pub all_memory: bool,
+    pub(crate) all_memory: bool,
 }
 
 impl MemoryOption {

@@ -12,28 +12,27 @@ pub(crate) mod verdict;
 pub(crate) mod what_if;
 
 use std::cmp::Reverse;
+use std::error::Error as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::anyhow;
-use blockyard_answers::{Answer, AnswerLine, ErrorLine, Limit, VERSION};
+use anyhow::{anyhow, bail};
+use blockyard_answers::{Answer, AnswerLine, ErrorLine, Limit, QuestionKind, VERSION};
 use blockyard_lab::{LabError, Run};
 use blockyard_record::grouped;
 use blockyard_replay::OnProgress;
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
-use clap::Args;
+use clap::{Args, Parser};
 use serde::Serialize;
 
 use crate::exit_status::ExitStatus;
 use crate::output;
 use crate::progress::Bar;
 
-pub(crate) use self::options::FileOptions;
-pub use self::options::{
-    AllocatorsQuestion, BoundQuestion, ConditionOptions, ConfOptions, RunQuestion, SearchQuestion,
-    WhatIfQuestion,
+pub(crate) use self::options::{
+    AllocatorsQuestion, BoundQuestion, ConfOptions, FileOptions, SearchQuestion, WhatIfQuestion,
 };
 
 /// The answer about one file.
@@ -45,34 +44,52 @@ pub(crate) struct QuestionReply {
     pub(crate) status: ExitStatus,
 }
 
-/// Answers a question about a run, as the command with `--json` does for a file.
+/// Answers a question about a run, as the command of this name does for a file with these options and
+/// `--json`.
 ///
 /// # Errors
 ///
-/// A question that cannot be answered, work that `on_progress` cancelled.
-pub fn ask(run: &Run, question: &RunQuestion, on_progress: OnProgress) -> anyhow::Result<AnswerLine> {
-    Ok(line_of(None, &run.name, reply(run, &Bar::to(on_progress), question)?))
+/// A name that is not a question about one run, a wrong option, a question that cannot be answered, work that
+/// `on_progress` cancelled.
+pub fn ask(run: &Run, name: &str, options: &[String], on_progress: OnProgress) -> anyhow::Result<AnswerLine> {
+    let bar = &Bar::to(on_progress);
+    let reply = match QuestionKind::from_name(name) {
+        Some(QuestionKind::Verdict) => verdict::answer(run, bar, &options_of(name, options)?),
+        Some(QuestionKind::WhatIf) => what_if::answer(run, bar, &options_of(name, options)?),
+        Some(QuestionKind::Search) => search::answer(run, bar, &options_of(name, options)?),
+        Some(QuestionKind::Autopsy) => autopsy::answer(run, bar, &options_of(name, options)?),
+        Some(QuestionKind::Bound) => bound::answer(run, bar, &options_of(name, options)?),
+        Some(QuestionKind::CompareAllocators) => compare::answer(run, bar, &options_of(name, options)?),
+        Some(QuestionKind::Leaks) => leaks::answer(run, bar, &options_of(name, options)?),
+        Some(QuestionKind::Diff) | None => bail!("`{name}` is not a question about one run"),
+    };
+    Ok(line_of(None, &run.name, reply?))
 }
 
-fn reply(run: &Run, bar: &Bar, question: &RunQuestion) -> anyhow::Result<QuestionReply> {
-    match question {
-        RunQuestion::Verdict(options) => verdict::answer(run, bar, options),
-        RunQuestion::WhatIf(options) => what_if::answer(run, bar, options),
-        RunQuestion::Search(options) => search::answer(run, bar, options),
-        RunQuestion::Autopsy(options) => autopsy::answer(run, bar, options),
-        RunQuestion::Bound(options) => bound::answer(run, bar, options),
-        RunQuestion::CompareAllocators(options) => compare::answer(run, bar, options),
-        RunQuestion::Leaks(options) => leaks::answer(run, bar, options),
+/// The options of a question, as its command reads them.
+fn options_of<Q: Args>(name: &str, options: &[String]) -> anyhow::Result<Q> {
+    #[derive(Parser)]
+    struct Asked<Q: Args> {
+        #[command(flatten)]
+        question: Q,
+        /// Answers are JSON anyway.
+        #[arg(long, hide = true)]
+        json: bool,
+    }
+    let command = [format!("blockyard {name}")];
+    match Asked::try_parse_from(command.iter().chain(options)) {
+        Ok(asked) => Ok(asked.question),
+        // A value that cannot be read has the reason as its source; the words around it are a terminal's.
+        Err(error) => Err(error.source().map_or_else(|| anyhow!("{error}"), |why| anyhow!("{why}"))),
     }
 }
 
 /// Asks a question about each file.
-pub(crate) fn ask_files<Q: Args + Clone>(
+pub(crate) fn ask_files<Q: Args>(
     options: &FileOptions<Q>,
-    question: impl FnOnce(Q) -> RunQuestion,
+    answer: impl Fn(&Run, &Bar, &Q) -> anyhow::Result<QuestionReply>,
 ) -> anyhow::Result<ExitCode> {
-    let question = question(options.question.clone());
-    each(&options.files, options.json, |run, bar| reply(run, bar, &question))
+    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
 /// The changes from one run to another: the answer of `diff` with `--json` about the second file.

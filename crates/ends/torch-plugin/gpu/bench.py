@@ -2,7 +2,7 @@
 
 Usage: bench.py FOLDER SHIM [RECORDING...]    or, to see whether the shim loads: bench.py --check SHIM
 
-Each allocator gets processes of its own, in turns, since PyTorch keeps the one that it starts with. The results are bench.json in
+Each allocator gets its own processes, in turns, since PyTorch keeps the one that it starts with. The results are bench.json in
 the folder: a report as every benchmark of Blockyard writes it. `cargo xtask bench --draw bench.json` makes the table and the chart.
 """
 

@@ -1,20 +1,19 @@
 //! The Python stack of the calling thread, taken from the interpreter of this process, if there is one.
 //!
-//! Nothing is linked: the functions of Python's C API are looked up in the process. A stack is taken before
-//! the allocator's lock, so that no thread waits for Python's lock while it holds the allocator's lock.
-//! Frames and stacks are stored once.
+//! A stack is taken before the allocator's lock, so that no thread waits for Python's lock while it holds the
+//! allocator's lock. Frames and stacks are stored once.
 #![expect(unsafe_code, reason = "Python's C API is called")]
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use blockyard_record::{StackId, Stacks};
-use libloading::os::unix::Library;
 
 use crate::error::PluginError;
+use crate::python_api::{Api, Object, api};
 
 /// The most frames of a stack, from the innermost on; further frames are left out.
 const MAX_FRAMES: usize = 64;
@@ -69,60 +68,6 @@ struct StackTable {
     /// The numbers of frames by code object and line. The code objects are kept alive, so that no other
     /// object gets an address of theirs.
     frame_numbers: HashMap<(usize, c_int), u32>,
-}
-
-type Object = *mut c_void;
-
-/// The functions of Python's C API that are used, with the signatures of its documentation.
-struct Api {
-    is_initialized: unsafe extern "C" fn() -> c_int,
-    is_finalizing: Option<unsafe extern "C" fn() -> c_int>,
-    ensure: unsafe extern "C" fn() -> c_int,
-    release: unsafe extern "C" fn(c_int),
-    frame: unsafe extern "C" fn() -> Object,
-    back: unsafe extern "C" fn(Object) -> Object,
-    code: unsafe extern "C" fn(Object) -> Object,
-    line: unsafe extern "C" fn(Object) -> c_int,
-    attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    text: unsafe extern "C" fn(Object) -> *const c_char,
-    clear_error: unsafe extern "C" fn(),
-    add_reference: unsafe extern "C" fn(Object),
-    drop_reference: unsafe extern "C" fn(Object),
-}
-
-fn api() -> Option<&'static Api> {
-    static API: OnceLock<Option<Api>> = OnceLock::new();
-    API.get_or_init(find_api).as_ref()
-}
-
-fn find_api() -> Option<Api> {
-    let process = Library::this();
-    macro_rules! function {
-        ($name:literal) => {
-            // SAFETY: the types of the fields are those of Python's documentation, and the interpreter is
-            // never unloaded.
-            *unsafe { process.get($name) }.ok()?
-        };
-    }
-    let is_finalizing = [&b"Py_IsFinalizing\0"[..], b"_Py_IsFinalizing\0"].into_iter().find_map(|name| {
-        // SAFETY: as above; the second name is that of older versions.
-        unsafe { process.get(name) }.ok().map(|function| *function)
-    });
-    Some(Api {
-        is_initialized: function!(b"Py_IsInitialized\0"),
-        is_finalizing,
-        ensure: function!(b"PyGILState_Ensure\0"),
-        release: function!(b"PyGILState_Release\0"),
-        frame: function!(b"PyEval_GetFrame\0"),
-        back: function!(b"PyFrame_GetBack\0"),
-        code: function!(b"PyFrame_GetCode\0"),
-        line: function!(b"PyFrame_GetLineNumber\0"),
-        attribute: function!(b"PyObject_GetAttrString\0"),
-        text: function!(b"PyUnicode_AsUTF8\0"),
-        clear_error: function!(b"PyErr_Clear\0"),
-        add_reference: function!(b"Py_IncRef\0"),
-        drop_reference: function!(b"Py_DecRef\0"),
-    })
 }
 
 /// Takes the stack of this thread and returns its number; 0 where the thread runs no Python.
@@ -188,33 +133,12 @@ impl StackTable {
         if let Some(number) = self.frame_numbers.get(&(code.addr(), line)) {
             return Some(*number);
         }
-        let name = self.stacks.intern_text(&text_of(api, code, c"co_name"))?;
-        let filename = self.stacks.intern_text(&text_of(api, code, c"co_filename"))?;
+        let name = self.stacks.intern_text(&api.text_of(code, c"co_name"))?;
+        let filename = self.stacks.intern_text(&api.text_of(code, c"co_filename"))?;
         let frame = self.stacks.intern_frame(name, filename, u32::try_from(line).unwrap_or(0))?;
         // SAFETY: Python's lock is held. The reference is never given back, see `frame_numbers`.
         unsafe { (api.add_reference)(code) };
         self.frame_numbers.insert((code.addr(), line), frame.get());
         Some(frame.get())
-    }
-}
-
-/// An attribute of a code object, which is a text.
-fn text_of(api: &Api, code: Object, name: &CStr) -> String {
-    // SAFETY: Python's lock is held, the object lives, and the text lives as long as its object.
-    unsafe {
-        let value = (api.attribute)(code, name.as_ptr());
-        if value.is_null() {
-            (api.clear_error)();
-            return String::new();
-        }
-        let text = (api.text)(value);
-        let found = if text.is_null() {
-            (api.clear_error)();
-            String::new()
-        } else {
-            CStr::from_ptr(text).to_string_lossy().into_owned()
-        };
-        (api.drop_reference)(value);
-        found
     }
 }

@@ -2,7 +2,7 @@
 
     python crates/ends/wheel/bench/ranks.py FOLDER [--ranks 64] [--megabytes 20] [--workers 2]
 
-A generated rank repeats the trace of a recorded rank, each time on streams and at addresses of its own, until the file is large enough; sizes
+A generated rank repeats the trace of a recorded rank, each time on other streams and at other addresses, until the file is large enough; sizes
 change within their rounding, from rank to rank. One file is cut off, and one worker is killed while it works. Prints a JSON object.
 """
 

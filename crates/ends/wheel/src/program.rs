@@ -5,11 +5,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use blockyard_cli::{PlayedProgram, ProgramCall, json_line, play_program};
+use blockyard_record::Bytes;
+use blockyard_workload::parse_size;
 use pyo3::prelude::*;
 
 use crate::error::BlockyardError;
 use crate::file::SnapshotData;
-use crate::run::Size;
 use crate::signals::CHECK_INTERVAL;
 
 /// What the thread of a program sends to the thread that called from Python.
@@ -22,6 +23,22 @@ enum Message {
 /// seconds after which the program is stopped. Without a memory, each GPU has its own.
 #[derive(FromPyObject)]
 pub(crate) struct ProgramConditions(String, u8, String, Option<Size>, u64);
+
+/// A size as a number of bytes, or as the command takes it.
+#[derive(FromPyObject)]
+enum Size {
+    Bytes(u64),
+    Text(String),
+}
+
+impl Size {
+    fn bytes(self) -> PyResult<Bytes> {
+        match self {
+            Self::Bytes(count) => Ok(Bytes::new(count)),
+            Self::Text(text) => parse_size(&text).map_err(|error| BlockyardError::new_err(error.to_string())),
+        }
+    }
+}
 
 /// Runs a program without PyTorch, and calls `on_text` with each piece of text that the program prints.
 /// Returns the JSON that `blockyard python --json` prints, and a snapshot of the devices.

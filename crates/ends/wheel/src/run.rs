@@ -1,16 +1,11 @@
 //! The requests of a run, and questions about them.
 
-use blockyard_cli::{
-    AllocatorsQuestion, BoundQuestion, ConditionOptions, ConfOptions, MemoryOption, RunQuestion,
-    SearchQuestion, WhatIfQuestion,
-};
 use blockyard_lab::Run;
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, OomLimit};
 use blockyard_replay::OnProgress;
-use blockyard_rules::Release;
+use blockyard_workload::Workload;
 use blockyard_workload::edit::with_header;
-use blockyard_workload::{Workload, parse_size};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Serialize;
@@ -96,62 +91,8 @@ impl RunData {
 
     /// Answers a question of the command, with its options, as the JSON that the command prints.
     #[expect(clippy::needless_pass_by_value, reason = "Python gives lists as vectors")]
-    fn ask(&self, py: Python<'_>, question: &str, arguments: Vec<String>) -> PyResult<String> {
-        let question = RunQuestion::parse(question, &arguments)
-            .map_err(|error| BlockyardError::new_err(format!("{error:#}")))?;
-        self.answer(py, &question)
-    }
-
-    /// The outcome of the run under each of the settings.
-    fn what_if(&self, py: Python<'_>, conf: Vec<String>, conditions: ConditionArguments) -> PyResult<String> {
-        let conditions = conditions.options()?;
-        self.answer(
-            py,
-            &RunQuestion::WhatIf(WhatIfQuestion { conf, conditions, ..WhatIfQuestion::default() }),
-        )
-    }
-
-    /// The outcome of the run under all sensible settings.
-    fn search(&self, py: Python<'_>, conditions: ConditionArguments) -> PyResult<String> {
-        let conditions = conditions.options()?;
-        self.answer(py, &RunQuestion::Search(SearchQuestion { conditions, ..SearchQuestion::default() }))
-    }
-
-    /// The verdict about the run.
-    fn verdict(
-        &self,
-        py: Python<'_>,
-        conf: Option<String>,
-        conditions: ConditionArguments,
-    ) -> PyResult<String> {
-        let conditions = conditions.options()?;
-        self.answer(py, &RunQuestion::Verdict(ConfOptions { conf, conditions }))
-    }
-
-    /// Why the run goes out of memory.
-    fn autopsy(
-        &self,
-        py: Python<'_>,
-        conf: Option<String>,
-        conditions: ConditionArguments,
-    ) -> PyResult<String> {
-        let conditions = conditions.options()?;
-        self.answer(py, &RunQuestion::Autopsy(ConfOptions { conf, conditions }))
-    }
-
-    /// How good any allocator could be.
-    fn bound(&self, py: Python<'_>) -> PyResult<String> {
-        self.answer(py, &RunQuestion::Bound(BoundQuestion::default()))
-    }
-
-    /// What grows from iteration to iteration.
-    fn leaks(&self, py: Python<'_>) -> PyResult<String> {
-        self.answer(py, &RunQuestion::Leaks(ConfOptions::default()))
-    }
-
-    /// What other allocators would have reserved.
-    fn compare_allocators(&self, py: Python<'_>) -> PyResult<String> {
-        self.answer(py, &RunQuestion::CompareAllocators(AllocatorsQuestion::default()))
+    fn ask(&self, py: Python<'_>, question: &str, options: Vec<String>) -> PyResult<String> {
+        answer_json(py, |on_progress| blockyard_cli::ask(&self.run, question, &options, on_progress))
     }
 
     /// What changed from this run to another, as the JSON that the command prints.
@@ -164,12 +105,6 @@ impl RunData {
         answer_json(py, |on_progress| {
             blockyard_cli::ask_diff_iterations(&self.run, first, second, on_progress)
         })
-    }
-}
-
-impl RunData {
-    fn answer(&self, py: Python<'_>, question: &RunQuestion) -> PyResult<String> {
-        answer_json(py, |on_progress| blockyard_cli::ask(&self.run, question, on_progress))
     }
 }
 
@@ -186,40 +121,6 @@ pub(crate) fn answer_json<A: Serialize>(
     });
     signals.into_result()?;
     found.map_err(BlockyardError::new_err)
-}
-
-/// The conditions of a question: the most that may be reserved, the device's memory, and the release whose
-/// rules hold; `None` for the run's own.
-#[derive(FromPyObject)]
-struct ConditionArguments(Option<Size>, Option<Size>, Option<String>);
-
-/// A size as a number of bytes, or as the command takes it.
-#[derive(FromPyObject)]
-pub(crate) enum Size {
-    Bytes(u64),
-    Text(String),
-}
-
-impl Size {
-    pub(crate) fn bytes(self) -> PyResult<Bytes> {
-        match self {
-            Self::Bytes(count) => Ok(Bytes::new(count)),
-            Self::Text(text) => parse_size(&text).map_err(|error| BlockyardError::new_err(error.to_string())),
-        }
-    }
-}
-
-impl ConditionArguments {
-    fn options(self) -> PyResult<ConditionOptions> {
-        let release = self.2.map(|release| release.parse::<Release>()).transpose();
-        Ok(ConditionOptions {
-            limit: self.0.map(Size::bytes).transpose()?,
-            fraction: None,
-            total_memory: self.1.map(Size::bytes).transpose()?,
-            memory: MemoryOption::default(),
-            release: release.map_err(|error| BlockyardError::new_err(error.to_string()))?,
-        })
-    }
 }
 
 /// A size for people, as the command writes it.

@@ -157,7 +157,7 @@ impl Report {
     /// The report from the texts of the runner and the libraries; `signal` is the signal that ended the
     /// process, if one did.
     pub(crate) fn of(status: i32, signal: Option<i32>, counted: Option<&str>, records: &str) -> Self {
-        let found: Option<RunnerReport> = counted.and_then(|text| serde_json::from_str(text).ok());
+        let found = counted.map(serde_json::from_str::<RunnerReport>);
         let records = Records::read(records);
         let mut report = Self {
             status,
@@ -170,7 +170,9 @@ impl Report {
             children: records.children,
             ..Self::default()
         };
-        let found = found.unwrap_or_default();
+        let found = found.unwrap_or_else(|| Ok(RunnerReport::default())).unwrap_or_else(|error| {
+            RunnerReport { fault: Some(error.to_string()), ..RunnerReport::default() }
+        });
         if let Some(fault) = found.fault {
             report.is_cut = true;
             report.notes.push(EstimateNote::estimate(format!("the statistics were not read: {fault}")));

@@ -178,7 +178,7 @@ def main(run):
             stream.flush()
         except (OSError, ValueError):
             pass  # Nobody reads the output any more.
-    # Python's own end would free what the extension holds in an order of its own.
+    # Python's own end would free what the extension holds in another order.
     os._exit(status & 0xFF)
 
 

@@ -3,7 +3,7 @@
 //!
 //! Best fit takes the lower of two free blocks of one size, so that what PyTorch reserves depends on where
 //! segments lie. The driver's rule, found in recorded calls of `cudaMalloc` and `cudaFree` on an H200
-//! (`docs/dry-run-exactness.md`, "Addresses"):
+//! (`docs/dry-run-driver.md`, "Addresses"):
 //!
 //! - A request goes into the newest chunk that has room, there into the smallest hole that is long enough,
 //!   and of two such holes into the lower.

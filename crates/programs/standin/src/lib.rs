@@ -52,6 +52,7 @@ mod non_pytorch;
 mod nvml;
 mod nvrtc;
 mod python;
+mod python_api;
 mod report;
 mod runtime;
 mod settings;

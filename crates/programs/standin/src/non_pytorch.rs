@@ -2,7 +2,7 @@
 //!
 //! Segments of PyTorch fill the holes between them, so that the order of segments depends on when they are
 //! taken. When which addresses are taken was found on an H200 with driver 580, by asking for 330 ranges of 2
-//! MiB after each of 125 operators (`docs/dry-run-exactness.md`, "Addresses"). No program can touch
+//! MiB after each of 125 operators (`docs/dry-run-driver.md`, "Addresses"). No program can touch
 //! these ranges. Their bytes count as taken of the device's memory where `STANDIN_NON_PYTORCH` asks for that.
 
 use std::cell::RefCell;

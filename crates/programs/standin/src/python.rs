@@ -2,113 +2,21 @@
 //! the calling thread runs.
 #![expect(unsafe_code, reason = "Python's C API is called")]
 
-use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 pub(crate) use blockyard_record::is_library_file as is_library;
-use libloading::os::unix::Library;
+
+pub(crate) use crate::python_api::Pending;
+use crate::python_api::{Api, Object, api};
 
 /// A line of a file; empty and 0 where it is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PythonLine {
     pub(crate) file: String,
     pub(crate) line: i32,
-}
-
-type Object = *mut c_void;
-
-/// A function that Python calls on its main thread.
-pub(crate) type Pending = extern "C" fn(*mut c_void) -> c_int;
-
-/// The functions of Python's C API that are used, with the signatures of its documentation.
-struct Api {
-    is_initialized: unsafe extern "C" fn() -> c_int,
-    thread: unsafe extern "C" fn() -> Object,
-    ensure: unsafe extern "C" fn() -> c_int,
-    release: unsafe extern "C" fn(c_int),
-    frame: unsafe extern "C" fn() -> Object,
-    back: unsafe extern "C" fn(Object) -> Object,
-    code: unsafe extern "C" fn(Object) -> Object,
-    line: unsafe extern "C" fn(Object) -> c_int,
-    attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    text: unsafe extern "C" fn(Object) -> *const c_char,
-    clear_error: unsafe extern "C" fn(),
-    add_reference: unsafe extern "C" fn(Object),
-    drop_reference: unsafe extern "C" fn(Object),
-    integer: unsafe extern "C" fn(c_longlong) -> Object,
-    number: unsafe extern "C" fn(f64) -> Object,
-    boolean: unsafe extern "C" fn(std::ffi::c_long) -> Object,
-    new_text: unsafe extern "C" fn(*const c_char, isize) -> Object,
-    tuple: unsafe extern "C" fn(isize) -> Object,
-    set_in_tuple: unsafe extern "C" fn(Object, isize, Object) -> c_int,
-    list: unsafe extern "C" fn(isize) -> Object,
-    set_in_list: unsafe extern "C" fn(Object, isize, Object) -> c_int,
-    item: unsafe extern "C" fn(Object, isize) -> Object,
-    as_integer: unsafe extern "C" fn(Object) -> c_longlong,
-    call: unsafe extern "C" fn(Object, Object) -> Object,
-    error: unsafe extern "C" fn() -> Object,
-    print_error: unsafe extern "C" fn(),
-    take_error: unsafe extern "C" fn(*mut Object, *mut Object, *mut Object),
-    set_error: unsafe extern "C" fn(Object, Object, Object),
-    stop_collector: unsafe extern "C" fn() -> c_int,
-    start_collector: unsafe extern "C" fn() -> c_int,
-    pending: unsafe extern "C" fn(Pending, *mut c_void) -> c_int,
-    /// The address of `None`.
-    none: usize,
-}
-
-fn api() -> Option<&'static Api> {
-    static API: OnceLock<Option<Api>> = OnceLock::new();
-    API.get_or_init(find_api).as_ref()
-}
-
-fn find_api() -> Option<Api> {
-    let process = Library::this();
-    macro_rules! function {
-        ($name:literal) => {
-            // SAFETY: the types of the fields are those of Python's documentation, and the interpreter is
-            // never unloaded.
-            *unsafe { process.get($name) }.ok()?
-        };
-    }
-    Some(Api {
-        is_initialized: function!(b"Py_IsInitialized\0"),
-        thread: function!(b"PyGILState_GetThisThreadState\0"),
-        ensure: function!(b"PyGILState_Ensure\0"),
-        release: function!(b"PyGILState_Release\0"),
-        frame: function!(b"PyEval_GetFrame\0"),
-        back: function!(b"PyFrame_GetBack\0"),
-        code: function!(b"PyFrame_GetCode\0"),
-        line: function!(b"PyFrame_GetLineNumber\0"),
-        attribute: function!(b"PyObject_GetAttrString\0"),
-        text: function!(b"PyUnicode_AsUTF8\0"),
-        clear_error: function!(b"PyErr_Clear\0"),
-        add_reference: function!(b"Py_IncRef\0"),
-        drop_reference: function!(b"Py_DecRef\0"),
-        integer: function!(b"PyLong_FromLongLong\0"),
-        number: function!(b"PyFloat_FromDouble\0"),
-        boolean: function!(b"PyBool_FromLong\0"),
-        new_text: function!(b"PyUnicode_FromStringAndSize\0"),
-        tuple: function!(b"PyTuple_New\0"),
-        set_in_tuple: function!(b"PyTuple_SetItem\0"),
-        list: function!(b"PyList_New\0"),
-        set_in_list: function!(b"PyList_SetItem\0"),
-        item: function!(b"PySequence_GetItem\0"),
-        as_integer: function!(b"PyLong_AsLongLong\0"),
-        call: function!(b"PyObject_CallObject\0"),
-        error: function!(b"PyErr_Occurred\0"),
-        print_error: function!(b"PyErr_Print\0"),
-        take_error: function!(b"PyErr_Fetch\0"),
-        set_error: function!(b"PyErr_Restore\0"),
-        stop_collector: function!(b"PyGC_Disable\0"),
-        start_collector: function!(b"PyGC_Enable\0"),
-        pending: function!(b"Py_AddPendingCall\0"),
-        // SAFETY: the symbol is an object, of which only the address is taken.
-        none: unsafe { process.get::<*mut c_void>(b"_Py_NoneStruct\0") }.ok()?.into_raw() as usize,
-    })
 }
 
 /// An argument of a Python function.
@@ -404,21 +312,7 @@ fn place_of(api: &Api, frame: Object) -> PythonLine {
     unsafe {
         let line = (api.line)(frame);
         let code = (api.code)(frame);
-        let name = (api.attribute)(code, c"co_filename".as_ptr());
-        let file = if name.is_null() {
-            (api.clear_error)();
-            String::new()
-        } else {
-            let text = (api.text)(name);
-            let file = if text.is_null() {
-                (api.clear_error)();
-                String::new()
-            } else {
-                CStr::from_ptr(text).to_string_lossy().into_owned()
-            };
-            (api.drop_reference)(name);
-            file
-        };
+        let file = api.text_of(code, c"co_filename");
         (api.drop_reference)(code);
         PythonLine { file, line }
     }

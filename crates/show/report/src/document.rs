@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use blockyard_figure::typeface::FONT_FAMILY;
 use blockyard_figure::{Series, theme_css};
 use blockyard_lab::{Conditions, Run, verdict};
-use blockyard_record::{PoolId, grouped};
+use blockyard_record::{PoolId, grouped, sentence};
 use blockyard_replay::OnProgress;
 
-use crate::html::{escaped, sentence, sentence_case};
+use crate::html::{escaped, sentence_case};
 use crate::moment::Moment;
 use crate::settings::{self, Settings};
 use crate::source::{ReportCertificate, ReportDevice, ReportFile};

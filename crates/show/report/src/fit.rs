@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 pub use blockyard_figure::{FitCurve, FitOutcome, FitPoint};
 
 use blockyard_figure::{Size, Theme, fit_curve_role, fit_curves};
-use blockyard_record::grouped;
+use blockyard_record::{grouped, sentence};
 
 use crate::document::{VERSION, write_head};
 use crate::figures::write_figure;
-use crate::html::{escaped, sentence, two_sizes};
+use crate::html::{escaped, two_sizes};
 
 /// The rules of style that the report of `fit` has beside those of every report.
 const STYLE: &str = "pre { white-space: pre-wrap; font: .85rem/1.45 ui-monospace, \"Liberation Mono\", monospace; }\n\

@@ -1,25 +1,7 @@
 //! Texts as HTML.
 
 pub(crate) use blockyard_figure::{escaped, percent};
-use blockyard_record::{Bytes, counted};
-
-/// A sentence: with a full stop, and a capital letter where the first word is not a name.
-pub(crate) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let mut out = String::with_capacity(text.len().saturating_add(1));
-    let first_word = text.split(' ').next().unwrap_or_default();
-    let is_plain = first_word.bytes().all(|letter| letter.is_ascii_lowercase());
-    match letters.next() {
-        Some(first) if is_plain => out.push(first.to_ascii_uppercase()),
-        Some(first) => out.push(first),
-        None => return out,
-    }
-    out.push_str(letters.as_str());
-    if !out.ends_with(['.', '!', '?']) {
-        out.push('.');
-    }
-    out
-}
+use blockyard_record::{Bytes, counted, sentence};
 
 /// The text with a capital letter as [`sentence`] gives one, and without a full stop: a heading.
 pub(crate) fn sentence_case(text: &str) -> String {
@@ -50,14 +32,6 @@ pub(crate) fn two_sizes(bytes: Bytes) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sentences_begin_with_a_capital_letter_but_names_stay() {
-        assert_eq!(sentence("the run ended"), "The run ended.");
-        assert_eq!(sentence("a limit"), "A limit.");
-        assert_eq!(sentence("loss_1 is live."), "loss_1 is live.");
-        assert_eq!(sentence(""), "");
-    }
 
     #[test]
     fn sizes_have_their_bytes_beside_them() {

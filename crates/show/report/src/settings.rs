@@ -6,11 +6,11 @@ use blockyard_lab::{
     Conditions, LabError, Limit, LimitKind, LimitSource, LimitedRun, Row, Run, candidates, device_text,
     is_drivers_pool, plain_candidates,
 };
-use blockyard_record::grouped;
+use blockyard_record::{grouped, sentence};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::conf_text;
 
-use crate::html::{escaped, exact, sentence, two_sizes};
+use crate::html::{escaped, exact, two_sizes};
 
 /// The sentence about rows without a failure in the report of a recording that ends at its failure.
 const ENDS_AT_FAILURE: &str = " The recording ends at the failure: a row that does not run out of memory lets that request pass, and what \

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use blockyard_figure::{Series, steps_at_allocation};
 use blockyard_lab::{Finding, FindingTopic, MomentName, VerdictAnswer, VerdictMoment};
-use blockyard_record::{Recording, counted, grouped};
+use blockyard_record::{Recording, counted, grouped, sentence};
 use blockyard_rules::conf_text;
 
 use crate::holding_lines::PlaceBytes;
-use crate::html::{escaped, exact, percent, sentence, sentence_case};
+use crate::html::{escaped, exact, percent, sentence_case};
 use crate::moment::{Moment, MomentKind};
 use crate::settings::Settings;
 use crate::source::ReportCertificate;

@@ -1,6 +1,6 @@
 //! Random settings: as often one setting as several.
 
-use blockyard_rules::Release;
+use blockyard_rules::{Release, SETTING_KEYS};
 use fastrand::Rng;
 
 /// The settings of a sequence.
@@ -22,55 +22,65 @@ pub(super) struct Choice {
     pub(super) changes: bool,
 }
 
-const OPTIONS: usize = 9;
+/// The settings that a sequence may begin with.
+const CHOSEN: [&str; 9] = [
+    "max_split_size_mb",
+    "max_non_split_rounding_mb",
+    "roundup_power2_divisions",
+    "garbage_collection_threshold",
+    "expandable_segments",
+    "large_segment_size_mb",
+    "per_process_memory_fraction",
+    "throw_on_cudamalloc_oom",
+    "expandable_segments_reserve",
+];
 
 pub(super) fn choose(rng: &mut Rng, release: Release) -> Choice {
-    let mut wanted = [false; OPTIONS];
-    match rng.u8(..10) {
-        0 => {}
-        1..=6 => wanted[rng.usize(..OPTIONS)] = true,
-        _ => wanted.iter_mut().for_each(|option| *option = rng.u8(..5) < 2),
-    }
-    // A reserve matters only beside expandable segments.
-    wanted[4] |= wanted[8];
+    let chosen: Vec<&str> = match rng.u8(..10) {
+        0 => Vec::new(),
+        1..=6 => vec![CHOSEN[rng.usize(..CHOSEN.len())]],
+        _ => CHOSEN.into_iter().filter(|_| rng.u8(..5) < 2).collect(),
+    };
+    let has = |key: &str| chosen.contains(&key);
     let mut choice = Choice { large_mib: 20, changes: rng.u8(..4) == 0, ..Choice::default() };
     let mut parts = Vec::new();
     // The lower bounds of others depend on this one.
-    if wanted[5] {
+    if has("large_segment_size_mb") {
         choice.large_mib = [11, 12, 13, 16, 20, 24, 32, 64][rng.usize(..8)];
         parts.push(format!("large_segment_size_mb:{}", choice.large_mib));
     }
     let mib = |rng: &mut Rng, least: u64| least + [0, 0, 1, 2, 4, 10, 20, 44, 80, 200][rng.usize(..10)];
     // The rounding matters only beside a split limit.
-    if wanted[0] || wanted[1] {
+    if has("max_split_size_mb") || has("max_non_split_rounding_mb") {
         let split = mib(rng, choice.large_mib);
         parts.push(format!("max_split_size_mb:{split}"));
         choice.max_split_mib = Some(split);
     }
-    if wanted[1] {
+    if has("max_non_split_rounding_mb") {
         let rounding = mib(rng, choice.large_mib);
         parts.push(format!("max_non_split_rounding_mb:{rounding}"));
         choice.rounding_mib = Some(rounding);
     }
-    if wanted[2] {
+    if has("roundup_power2_divisions") {
         parts.push(roundup(rng));
     }
-    if wanted[3] {
+    if has("garbage_collection_threshold") {
         parts.push(format!("garbage_collection_threshold:{:.3}", 0.05 + 0.9 * rng.f64()));
         choice.limits = true;
     }
-    if wanted[4] {
+    // A reserve matters only beside expandable segments.
+    if has("expandable_segments") || has("expandable_segments_reserve") {
         parts.push("expandable_segments:True".to_owned());
         choice.expands = true;
     }
-    if wanted[7] && release.minor() >= 12 {
+    if has("throw_on_cudamalloc_oom") && release.minor() >= 12 {
         parts.push(format!("throw_on_cudamalloc_oom:{}", if rng.u8(..4) > 0 { "True" } else { "False" }));
     }
-    if wanted[8] && release.minor() >= 15 {
+    if has("expandable_segments_reserve") && release.minor() >= 15 {
         parts.push(format!("expandable_segments_reserve:{}", reserve(rng)));
     }
     // Garbage collection needs a limit to do anything.
-    if wanted[6] || choice.limits && rng.u8(..3) > 0 {
+    if has("per_process_memory_fraction") || choice.limits && rng.u8(..3) > 0 {
         parts.push(format!("per_process_memory_fraction:{:.4}", 0.15 + 0.84 * rng.f64()));
         choice.limits = true;
     }
@@ -139,29 +149,6 @@ pub(super) fn mangled(rng: &mut Rng, release: Release) -> String {
 
 /// A random key with a random value, which the parser may refuse.
 fn pair(rng: &mut Rng) -> String {
-    const KEYS: [&str; 21] = [
-        "max_split_size_mb",
-        "max_non_split_rounding_mb",
-        "roundup_power2_divisions",
-        "garbage_collection_threshold",
-        "expandable_segments",
-        "large_segment_size_mb",
-        "per_process_memory_fraction",
-        "release_lock_on_cudamalloc",
-        "graph_capture_record_stream_reuse",
-        "pinned_use_cuda_host_register",
-        "pinned_num_register_threads",
-        "pinned_use_background_threads",
-        "pinned_reserve_segment_size_mb",
-        "backend",
-        "pinned_free_catch_all",
-        "throw_on_cudamalloc_oom",
-        "pinned_max_round_threshold_mb",
-        "pinned_max_cached_size_mb",
-        "expandable_segments_reserve",
-        "expandable_segments_reserve_by_class",
-        "no_such_key",
-    ];
     const VALUES: [&str; 28] = [
         "0",
         "1",
@@ -192,7 +179,7 @@ fn pair(rng: &mut Rng) -> String {
         "[a:0.5,b:40G]",
         "[a:x]",
     ];
-    let key = KEYS[rng.usize(..KEYS.len())];
+    let key = SETTING_KEYS.get(rng.usize(..=SETTING_KEYS.len())).map_or("no_such_key", |known| known.key);
     if rng.u8(..6) == 0 {
         return roundup(rng);
     }

@@ -1,4 +1,4 @@
-"""What random programs with cycles are made of: each class and function keeps something alive in a way of its own."""
+"""What random programs with cycles are made of: each class and function keeps something alive in its own way."""
 
 import functools
 import gc

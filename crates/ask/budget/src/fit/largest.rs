@@ -37,7 +37,7 @@ fn on_gpu(runs: &Runs<'_>, conditions: &RunConditions, vary: &Vary) -> FitLarges
     let mut answer = FitLargestOnGpu {
         conditions: conditions.terms.clone(),
         largest: best.as_ref().map(|best| best.value),
-        reserve: reserve(Bytes::new(conditions.terms.limit)).get(),
+        reserve: reserve(conditions.terms.limit),
         next: next.as_ref().map(FitProbe::from),
         exact: !is_ended && best.iter().chain(&next).all(|probe| probe.run.exact),
         holders: best.as_ref().map(|best| best.holders.clone()),
@@ -78,7 +78,7 @@ impl Explanation<'_> {
             answer.needs = needs.as_ref().map(FitProbe::from);
         }
         if let Some(best) = best {
-            let most = conditions.left(best).saturating_sub(Bytes::new(answer.reserve));
+            let most = conditions.left(best).saturating_sub(answer.reserve);
             answer.safe = loop {
                 match next_safe(&vary.values, most, &found.probes) {
                     SearchStep::Try(value) => found.probes.push(runs.probe(conditions, vary, value)?),
@@ -92,7 +92,7 @@ impl Explanation<'_> {
         found.probes.sort_by_key(|probe| probe.value);
         let fitting = found.probes.iter().filter(|probe| probe.run.fits);
         let fitting: Vec<&Probe> = fitting.chain(&needs).collect();
-        let peaks: Vec<(u64, u64)> =
+        let peaks: Vec<(u64, Bytes)> =
             fitting.iter().map(|probe| (probe.value, probe.run.peak_allocated)).collect();
         answer.growth = fit_growth(&peaks);
         answer.sites = best.map(|best| sites(best, &fitting)).unwrap_or_default();
@@ -152,7 +152,7 @@ fn more(values: &Values, largest: u64, found: &SearchOutcome<FitRunEnd>) -> Vec<
 
 /// The lines that hold most in the run of the largest value, and how their bytes grow.
 fn sites(best: &Probe, fitting: &[&Probe]) -> Vec<FitSite> {
-    let by_value: Vec<(u64, BTreeMap<&str, u64>)> = fitting
+    let by_value: Vec<(u64, BTreeMap<&str, Bytes>)> = fitting
         .iter()
         .filter(|probe| !probe.run.sites.is_empty())
         .map(|probe| {
@@ -160,8 +160,8 @@ fn sites(best: &Probe, fitting: &[&Probe]) -> Vec<FitSite> {
         })
         .collect();
     let site = |held: &FitHolder| {
-        let of = |sites: &BTreeMap<&str, u64>| sites.get(held.what.as_str()).copied().unwrap_or(0);
-        let points: Vec<(u64, u64)> = by_value.iter().map(|(value, sites)| (*value, of(sites))).collect();
+        let of = |sites: &BTreeMap<&str, Bytes>| sites.get(held.what.as_str()).copied().unwrap_or_default();
+        let points: Vec<(u64, Bytes)> = by_value.iter().map(|(value, sites)| (*value, of(sites))).collect();
         FitSite { what: held.what.clone(), bytes: held.bytes, growth: fit_growth(&points) }
     };
     best.run.sites.iter().take(MAX_SITES).map(site).collect()
@@ -185,11 +185,11 @@ fn advice(holders: &[FitHolder]) -> Vec<FitHolder> {
     ];
     let bytes = |starts: &[&str]| {
         let is_about = |held: &&FitHolder| starts.iter().any(|start| held.what.starts_with(start));
-        holders.iter().filter(is_about).fold(0_u64, |sum, held| sum.saturating_add(held.bytes))
+        holders.iter().filter(is_about).map(|held| held.bytes).sum()
     };
     let rows =
         about.into_iter().map(|(starts, what)| FitHolder { what: what.to_owned(), bytes: bytes(starts) });
-    let mut rows: Vec<FitHolder> = rows.filter(|row| row.bytes > 0).collect();
+    let mut rows: Vec<FitHolder> = rows.filter(|row| row.bytes > Bytes::ZERO).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
     rows
 }

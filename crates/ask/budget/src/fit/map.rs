@@ -9,7 +9,7 @@ use blockyard_answers::{
 use super::layouts::{LayoutRunner, RunRanks, all_layouts, nodes, sizes, write_ranks};
 use super::run_queue::{AnswerQueue, each};
 use super::runs::{RunConditions, Runs};
-use super::text::{failed, known_text, limit, probe_of, size, write_on_gpu, write_proof};
+use super::text::{failed, known_text, limit, probe_of, write_on_gpu, write_proof};
 use super::vary::{Set, Vary};
 use super::{FitError, Question, all_settings, first_and_others};
 use crate::{Layout, Mesh, Probe, SearchOutcome, guess, search_from};
@@ -280,6 +280,6 @@ fn write_row(
     let bar =
         "#".repeat(usize::try_from((best.value.saturating_mul(MAX_BAR_CHARS) / most).max(1)).unwrap_or(1));
     let next = next.unwrap_or_else(|| "the highest".to_owned());
-    let (allocated, reserved) = (size(best.run.peak_allocated), size(best.run.peak_reserved));
+    let (allocated, reserved) = (best.run.peak_allocated, best.run.peak_reserved);
     writeln!(text, "  {name}  {:>width$}  {allocated:>14}  {reserved:>14}  {bar} {next}", best.value)
 }

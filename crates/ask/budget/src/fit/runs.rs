@@ -47,8 +47,8 @@ impl RunConditions {
             })
         });
         let terms = FitConditions {
-            gpu: FitGpu { name: gpu.name.to_owned(), id: gpu.id.to_owned(), total: total.get() },
-            limit: limit.unwrap_or(total).get(),
+            gpu: FitGpu { name: gpu.name.to_owned(), id: gpu.id.to_owned(), total },
+            limit: limit.unwrap_or(total),
             fraction: fraction.transpose()?,
             conf,
         };
@@ -58,8 +58,8 @@ impl RunConditions {
     /// A GPU of the same kind on which everything fits.
     pub(super) fn without_end(&self) -> Self {
         let mut conditions = self.clone();
-        let total = self.gpu.total_memory.get().saturating_mul(ENDLESS_GPU_FACTOR);
-        conditions.gpu.total_memory = Bytes::new(total);
+        let total = Bytes::new(self.gpu.total_memory.get().saturating_mul(ENDLESS_GPU_FACTOR));
+        conditions.gpu.total_memory = total;
         conditions.terms.gpu.total = total;
         (conditions.terms.limit, conditions.terms.fraction) = (total, None);
         conditions
@@ -67,7 +67,7 @@ impl RunConditions {
 
     /// The most bytes that may be reserved; `None` for all bytes of the GPU.
     pub(super) fn limit(&self) -> Option<Bytes> {
-        self.terms.fraction.map(|_| Bytes::new(self.terms.limit))
+        self.terms.fraction.map(|_| self.terms.limit)
     }
 
     /// The bytes that a run may reserve, without its non-PyTorch memory.
@@ -102,18 +102,15 @@ pub(super) fn counts_non_pytorch(terms: &FitConditions) -> bool {
 
 /// The bytes that a run may reserve, without its non-PyTorch memory.
 pub(super) fn left(terms: &FitConditions, run: &FitRun) -> Bytes {
-    let most = Bytes::new(terms.limit);
     if !counts_non_pytorch(terms) {
-        return most;
+        return terms.limit;
     }
-    let non_pytorch = run.non_pytorch.iter().fold(0_u64, |sum, held| sum.saturating_add(held.bytes));
-    pytorch_memory_beside(Bytes::new(non_pytorch), most)
+    pytorch_memory_beside(run.non_pytorch.iter().map(|held| held.bytes).sum(), terms.limit)
 }
 
 /// The bytes that a run may probably reserve, before any run.
 pub(super) fn expected(terms: &FitConditions) -> Bytes {
-    let most = Bytes::new(terms.limit);
-    if counts_non_pytorch(terms) { pytorch_memory(most) } else { most }
+    if counts_non_pytorch(terms) { pytorch_memory(terms.limit) } else { terms.limit }
 }
 
 /// A program, and how it runs.
@@ -331,11 +328,11 @@ pub(super) fn probe(report: &Report, gpu: &GpuProfile, output: &Path) -> Result<
     }
     let devices = || report.devices.iter();
     let non_pytorch = report.largest_non_pytorch(gpu);
-    let held = |(what, bytes): (String, Bytes)| FitHolder { what, bytes: bytes.get() };
+    let held = |(what, bytes): (String, Bytes)| FitHolder { what, bytes };
     let run = FitRun {
         fits: !has_run_out,
-        peak_allocated: devices().map(|device| device.peak_allocated.get()).max().unwrap_or_default(),
-        peak_reserved: devices().map(|device| device.peak_reserved.get()).max().unwrap_or_default(),
+        peak_allocated: devices().map(|device| device.peak_allocated).max().unwrap_or_default(),
+        peak_reserved: devices().map(|device| device.peak_reserved).max().unwrap_or_default(),
         exact: report.is_exact(),
         failed: report.failed.as_ref().map(request).or_else(|| {
             let at = report.error_at.as_ref().map(line);
@@ -355,7 +352,7 @@ pub(super) fn probe(report: &Report, gpu: &GpuProfile, output: &Path) -> Result<
 
 fn request(failed: &RunOom) -> FitFailedRequest {
     FitFailedRequest {
-        bytes: failed.bytes.get(),
+        bytes: failed.bytes,
         at: failed.at.as_ref().map(line),
         is_of_other_thread: failed.is_of_other_thread,
     }

@@ -16,7 +16,7 @@ use blockyard_rules::{AllocatorConfig, Release, conf_text};
 use super::all_settings;
 use super::run_queue::{AnswerQueue, each};
 use super::runs::{RunConditions, Runs, counts_non_pytorch};
-use super::text::{failed, limit, size, write_on_gpu};
+use super::text::{failed, limit, write_on_gpu};
 
 /// The limits of a replay, as a sentence.
 const ESTIMATE: &str = "a replay has the requests of one run without a limit: the replay does not follow a program that asks for other sizes under other settings, or by how \
@@ -138,11 +138,11 @@ fn replay(
 fn add(whole: &mut FitReplayResult, row: &Row) -> Result<(), String> {
     let outcome = row.outcome.as_ref().map_err(ToString::to_string)?;
     whole.fits &= row.fits();
-    whole.peak_allocated = whole.peak_allocated.max(outcome.peak_allocated.get());
-    whole.peak_reserved = whole.peak_reserved.max(outcome.peak_reserved.get());
+    whole.peak_allocated = whole.peak_allocated.max(outcome.peak_allocated);
+    whole.peak_reserved = whole.peak_reserved.max(outcome.peak_reserved);
     if whole.first_oom.is_none() {
         let oom = outcome.first_oom.as_ref();
-        whole.first_oom = oom.map(|oom| FitOom { request: oom.request, bytes: oom.size.get() });
+        whole.first_oom = oom.map(|oom| FitOom { request: oom.request, bytes: oom.size });
     }
     whole.warnings.extend(outcome.warnings.iter().cloned());
     Ok(())
@@ -158,10 +158,10 @@ fn proof(run: &FitProbe, replayed: &FitReplayResult) -> String {
     let beside = match (replayed.fits, reserved.cmp(&replayed_peak)) {
         (false, _) => String::new(),
         (_, std::cmp::Ordering::Equal) => " (equal)".to_owned(),
-        (_, std::cmp::Ordering::Less) => format!(" ({} less)", size(replayed_peak.abs_diff(reserved))),
-        (_, std::cmp::Ordering::Greater) => format!(" ({} more)", size(reserved.abs_diff(replayed_peak))),
+        (_, std::cmp::Ordering::Less) => format!(" ({} less)", replayed_peak.saturating_sub(reserved)),
+        (_, std::cmp::Ordering::Greater) => format!(" ({} more)", reserved.saturating_sub(replayed_peak)),
     };
-    format!("a run: fits, peak reserved {}{beside}", size(reserved))
+    format!("a run: fits, peak reserved {reserved}{beside}")
 }
 
 /// Writes the answer about one GPU for people.
@@ -205,17 +205,11 @@ fn write_table(text: &mut String, rows: &[FitSetting]) -> std::fmt::Result {
             FitReplay::Replayed(replayed) => {
                 let result = replayed.first_oom.map_or_else(
                     || "fits".to_owned(),
-                    |oom| {
-                        format!(
-                            "runs out of memory at request {} ({})",
-                            grouped(oom.request),
-                            size(oom.bytes)
-                        )
-                    },
+                    |oom| format!("runs out of memory at request {} ({})", grouped(oom.request), oom.bytes),
                 );
                 let run = row.run.as_ref().map(|run| format!("; {}", proof(run, replayed)));
                 let run = run.unwrap_or_default();
-                let (allocated, reserved) = (size(replayed.peak_allocated), size(replayed.peak_reserved));
+                let (allocated, reserved) = (replayed.peak_allocated, replayed.peak_reserved);
                 writeln!(text, "  {conf:width$}  {allocated:>14}  {reserved:>14}  {result}{run}")?;
             }
         }

@@ -58,11 +58,6 @@ fn write(
     }
 }
 
-/// A number of bytes with its unit.
-pub(super) fn size(bytes: u64) -> String {
-    Bytes::new(bytes).to_string()
-}
-
 /// The probe with a value.
 pub(super) fn probe_of(probes: &[FitProbe], value: Option<u64>) -> Option<&FitProbe> {
     probes.iter().find(|probe| Some(probe.value) == value)
@@ -117,7 +112,7 @@ pub fn largest_sentence(vary: &Vary, answer: &FitLargestOnGpu) -> String {
 
 /// The limit with its GPU in words, or the GPU alone.
 pub(super) fn limit(terms: &FitConditions) -> String {
-    let (most, gpu) = (size(terms.limit), &terms.gpu.name);
+    let (most, gpu) = (terms.limit, &terms.gpu.name);
     if counts_non_pytorch(terms) {
         format!("{gpu} ({most}, less the non-PyTorch memory)")
     } else {
@@ -130,8 +125,8 @@ pub(super) fn failed(run: &FitRun) -> String {
     let Some(failed) = &run.failed else { return String::new() };
     let at = failed.at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
     let below = if failed.is_of_other_thread { ", in a thread that this line waits for" } else { "" };
-    let bytes =
-        if failed.bytes == 0 { String::new() } else { format!(", which asks for {}", size(failed.bytes)) };
+    let bytes = Some(failed.bytes).filter(|bytes| *bytes > Bytes::ZERO);
+    let bytes = bytes.map(|bytes| format!(", which asks for {bytes}")).unwrap_or_default();
     format!("{at}{below}{bytes}")
 }
 
@@ -152,9 +147,8 @@ fn write_safe(text: &mut String, name: &str, answer: &FitLargestOnGpu) -> fmt::R
         return Ok(());
     }
     let safe = probe_of(&answer.probes, answer.safe);
-    let safe = safe.map(|probe| (probe.value, Bytes::new(probe.run.peak_reserved)));
-    let total = Bytes::new(answer.conditions.limit);
-    writeln!(text, "  {}", safe_text(name, safe, limit_of(answer), total))
+    let safe = safe.map(|probe| (probe.value, probe.run.peak_reserved));
+    writeln!(text, "  {}", safe_text(name, safe, limit_of(answer), answer.conditions.limit))
 }
 
 fn write_table(text: &mut String, probes: &[FitProbe]) -> fmt::Result {
@@ -166,7 +160,7 @@ fn write_table(text: &mut String, probes: &[FitProbe]) -> fmt::Result {
     probes.sort_by_key(|probe| probe.value);
     for FitProbe { value, run } in probes {
         let result = if run.fits { "fits" } else { "runs out of memory; the peaks are those until then" };
-        let (allocated, reserved) = (size(run.peak_allocated), size(run.peak_reserved));
+        let (allocated, reserved) = (run.peak_allocated, run.peak_reserved);
         writeln!(text, "  {value:>8}  {allocated:>14}  {reserved:>14}  {result}")?;
     }
     Ok(())
@@ -205,13 +199,12 @@ fn write_contradictions(text: &mut String, all: &[FitContradiction]) -> fmt::Res
 
 fn write_needs(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
     let Some(FitProbe { value, run }) = &answer.needs else { return Ok(()) };
-    let limit = limit_of(answer).get();
-    let over = |bytes: u64| size(bytes.saturating_sub(limit));
+    let limit = limit_of(answer);
+    let over = |bytes: Bytes| bytes.saturating_sub(limit);
     write!(
         text,
         "  without a limit {value} allocates {} and reserves {} at most: ",
-        size(run.peak_allocated),
-        size(run.peak_reserved)
+        run.peak_allocated, run.peak_reserved
     )?;
     if run.peak_allocated > limit {
         writeln!(
@@ -237,7 +230,7 @@ fn write_growth(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
         writeln!(text, "  lines that hold the peak at {largest}:")?;
         for site in answer.sites.iter().take(SHOWN_ROWS) {
             let rule = site.growth.as_ref().map_or_else(|| "no rule was found".to_owned(), growth_text);
-            writeln!(text, "    {:>10}  {}: {rule}", size(site.bytes), site.what)?;
+            writeln!(text, "    {:>10}  {}: {rule}", site.bytes, site.what)?;
         }
     }
     Ok(())
@@ -254,13 +247,13 @@ fn growth_text(growth: &FitGrowth) -> String {
         ),
     };
     let values: Vec<String> = growth.values.iter().map(u64::to_string).collect();
-    let off = if growth.exact { "exactly".to_owned() } else { format!("within {}", size(growth.residual)) };
+    let off = if growth.exact { "exactly".to_owned() } else { format!("within {}", growth.residual) };
     format!("{rule} ({off}, over {})", values.join(", "))
 }
 
 fn signed(bytes: f64) -> String {
-    let size = size(rounded(bytes.abs()));
-    if bytes < -0.5 { format!("-{size}") } else { size }
+    let size = Bytes::new(rounded(bytes.abs()));
+    if bytes < -0.5 { format!("-{size}") } else { size.to_string() }
 }
 
 fn write_settings(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
@@ -288,15 +281,15 @@ fn write_advice(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
         text,
         "  changes of the program, which were not tried, with the bytes of {largest} that each is about"
     )?;
-    let limit = limit_of(answer).get();
+    let limit = limit_of(answer);
     match answer.needs.as_ref().map(|needs| needs.run.peak_reserved.saturating_sub(limit)) {
-        Some(lacking) if lacking > 0 => {
-            writeln!(text, " (the next value lacks at most {}):", size(lacking))?;
+        Some(lacking) if lacking > Bytes::ZERO => {
+            writeln!(text, " (the next value lacks at most {lacking}):")?;
         }
         _ => writeln!(text, ":")?,
     }
     for row in advice {
-        writeln!(text, "    {:>10}  {}", size(row.bytes), row.what)?;
+        writeln!(text, "    {:>10}  {}", row.bytes, row.what)?;
     }
     Ok(())
 }
@@ -316,7 +309,7 @@ fn write_certainty(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
 
 /// Writes how the limit is set on a GPU, and the non-PyTorch memory of the best run.
 pub(super) fn write_on_gpu(text: &mut String, terms: &FitConditions, best: Option<&FitRun>) -> fmt::Result {
-    let total = Bytes::new(terms.gpu.total);
+    let total = terms.gpu.total;
     if let Some(fraction) = terms.fraction {
         writeln!(
             text,
@@ -325,10 +318,10 @@ pub(super) fn write_on_gpu(text: &mut String, terms: &FitConditions, best: Optio
     }
     let Some(best) = best else { return Ok(()) };
     let non_pytorch = NonPytorchMemory {
-        parts: best.non_pytorch.iter().map(|held| (held.what.clone(), Bytes::new(held.bytes))).collect(),
+        parts: best.non_pytorch.iter().map(|held| (held.what.clone(), held.bytes)).collect(),
         unknown: best.unknown_non_pytorch.clone(),
     };
-    let reserved = Bytes::new(best.peak_reserved);
+    let reserved = best.peak_reserved;
     for sentence in non_pytorch.sentences("on the GPU", reserved) {
         writeln!(text, "  {sentence}")?;
     }

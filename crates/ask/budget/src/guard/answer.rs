@@ -1,7 +1,6 @@
 //! The report of the guard.
 
 use blockyard_answers::{DryRunAnswer, GuardAnswer, GuardBaseline, GuardedProgram, VERSION};
-use blockyard_record::Bytes;
 
 use super::text::text;
 use super::{Baseline, GuardComparison, MeasuredRun, ProgramEntry};
@@ -38,7 +37,7 @@ fn program(GuardedRun { entry, run, report, found }: &GuardedRun, is_update: boo
         gpu: entry.gpu.clone(),
         steps: entry.iterations,
         conf: entry.conf.clone(),
-        budget: entry.budget.map(Bytes::get),
+        budget: entry.budget,
         tolerance: entry.tolerance.to_string(),
         passed: !found.is_failed(is_update),
         failures: found.failures.clone(),
@@ -46,9 +45,9 @@ fn program(GuardedRun { entry, run, report, found }: &GuardedRun, is_update: boo
         estimate: found.is_estimate,
         other_torch: found.has_other_torch,
         lower: found.is_lower,
-        peak_allocated: run.peak_allocated.get(),
-        peak_reserved: run.peak_reserved.get(),
-        peak_by_step: byte_counts(&run.iteration_peaks),
+        peak_allocated: run.peak_allocated,
+        peak_reserved: run.peak_reserved,
+        peak_by_step: run.iteration_peaks.clone(),
         holders: run.holders.clone(),
         baseline: entry.baseline.as_ref().map(|baseline| self::baseline(baseline, entry)),
         rows: found.rows.clone(),
@@ -61,16 +60,12 @@ fn baseline(baseline: &Baseline, entry: &ProgramEntry) -> GuardBaseline {
     GuardBaseline {
         torch: baseline.torch.clone(),
         exact: baseline.is_exact,
-        peak_allocated: baseline.peak_allocated.get(),
-        peak_reserved: baseline.peak_reserved.get(),
-        allowed_allocated: entry.tolerance.of(baseline.peak_allocated).get(),
-        allowed_reserved: entry.tolerance.of(baseline.peak_reserved).get(),
-        peak_by_step: byte_counts(&baseline.iteration_peaks),
+        peak_allocated: baseline.peak_allocated,
+        peak_reserved: baseline.peak_reserved,
+        allowed_allocated: entry.tolerance.of(baseline.peak_allocated),
+        allowed_reserved: entry.tolerance.of(baseline.peak_reserved),
+        peak_by_step: baseline.iteration_peaks.clone(),
         holders: baseline.holders.clone(),
         further_lines: baseline.further,
     }
-}
-
-fn byte_counts(bytes: &[Bytes]) -> Vec<u64> {
-    bytes.iter().map(|bytes| bytes.get()).collect()
 }

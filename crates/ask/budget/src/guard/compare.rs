@@ -6,6 +6,7 @@ use blockyard_answers::{GuardFailure, GuardHolder, GuardRow, GuardStep};
 use blockyard_record::Bytes;
 
 use super::lines::{pairs, place};
+use super::text::number;
 use super::{Baseline, MeasuredRun, ProgramEntry};
 
 /// The result of a comparison.
@@ -43,8 +44,7 @@ pub fn compare(entry: &ProgramEntry, run: &MeasuredRun) -> GuardComparison {
     let mut found = GuardComparison { is_estimate: !run.is_exact, ..GuardComparison::default() };
     found.failures.extend(run.failure.clone());
     if let Some(budget) = entry.budget.filter(|budget| run.peak_reserved > *budget) {
-        let reserved = run.peak_reserved.get();
-        found.failures.push(GuardFailure::Budget { budget: budget.get(), reserved });
+        found.failures.push(GuardFailure::Budget { budget, reserved: run.peak_reserved });
     }
     let Some(baseline) = &entry.baseline else { return found };
     let peaks = [(baseline.peak_allocated, run.peak_allocated), (baseline.peak_reserved, run.peak_reserved)];
@@ -52,7 +52,6 @@ pub fn compare(entry: &ProgramEntry, run: &MeasuredRun) -> GuardComparison {
         let allowed = entry.tolerance.of(before);
         found.is_lower |= before.saturating_sub(after) > allowed;
         if after.saturating_sub(before) > allowed {
-            let (before, after, allowed) = (before.get(), after.get(), allowed.get());
             found.failures.push(match at {
                 0 => GuardFailure::Allocated { before, after, allowed },
                 _ => GuardFailure::Reserved { before, after, allowed },
@@ -74,7 +73,7 @@ struct Change<'a> {
     /// The bytes of the baseline. If the baseline does not list the line, its bytes count as everything else.
     before: i128,
     after: i128,
-    most_before: Option<u64>,
+    most_before: Option<Bytes>,
 }
 
 impl Change<'_> {
@@ -84,14 +83,14 @@ impl Change<'_> {
 
     fn row(&self) -> GuardRow {
         // A number that does not fit in 64 bits is left out, as in the guard's file.
-        let number = |bytes: i128| i64::try_from(bytes).ok();
+        let in_64_bits = |bytes: i128| i64::try_from(bytes).ok();
         GuardRow {
             at: self.line.map(|line| line.at.clone()),
             function: self.line.map(|line| line.function.clone()),
             code: self.line.map(|line| line.code.clone()),
-            before: number(self.before),
-            after: number(self.after),
-            change: number(self.bytes()),
+            before: in_64_bits(self.before),
+            after: in_64_bits(self.after),
+            change: in_64_bits(self.bytes()),
             most_before: self.most_before,
         }
     }
@@ -104,9 +103,9 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<GuardRow> {
     let most_before = (baseline.further > 0).then_some(least);
     let mut rows = Vec::new();
     for (holder, pair) in run.holders.iter().zip(&pairs) {
-        let (line, after) = (Some(holder), holder.bytes.into());
+        let (line, after) = (Some(holder), number(holder.bytes));
         if let Some(old) = pair.and_then(|index| baseline.holders.get(index)) {
-            rows.push(Change { line, before: old.bytes.into(), after, most_before: None });
+            rows.push(Change { line, before: number(old.bytes), after, most_before: None });
         } else if most_before.is_none_or(|most| holder.bytes > most) {
             // The line holds more than any line that the baseline leaves out, so it grew for certain.
             rows.push(Change { line, before: 0, after, most_before });
@@ -116,15 +115,15 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<GuardRow> {
     if !run.holders.is_empty() {
         for (index, old) in baseline.holders.iter().enumerate() {
             if !pairs.contains(&Some(index)) {
-                rows.push(Change { line: Some(old), before: old.bytes.into(), after: 0, most_before: None });
+                rows.push(Change { line: Some(old), before: number(old.bytes), after: 0, most_before: None });
             }
         }
     }
     let sum = |of: fn(&Change<'_>) -> i128| rows.iter().map(of).fold(0_i128, i128::saturating_add);
     let others = Change {
         line: None,
-        before: i128::from(baseline.peak_allocated.get()).saturating_sub(sum(|row| row.before)),
-        after: i128::from(run.peak_allocated.get()).saturating_sub(sum(|row| row.after)),
+        before: number(baseline.peak_allocated).saturating_sub(sum(|row| row.before)),
+        after: number(run.peak_allocated).saturating_sub(sum(|row| row.after)),
         most_before: None,
     };
     rows.retain(|row| row.bytes() != 0);
@@ -139,8 +138,8 @@ fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<GuardRow> {
 fn iterations(before: &[Bytes], after: &[Bytes]) -> Vec<GuardStep> {
     let all = (0..before.len().max(after.len())).map(|index| GuardStep {
         number: (index as u64).saturating_add(1),
-        before: before.get(index).map(|bytes| bytes.get()),
-        after: after.get(index).map(|bytes| bytes.get()),
+        before: before.get(index).copied(),
+        after: after.get(index).copied(),
     });
     all.filter(|step| step.before != step.after).collect()
 }

@@ -244,7 +244,7 @@ fn baseline(fields: &Fields<'_>) -> Result<Baseline, GuardFileError> {
 fn holder(fields: &Fields<'_>) -> Result<GuardHolder, GuardFileError> {
     let text = |key| Ok::<_, GuardFileError>(fields.text(key)?.unwrap_or_default().to_owned());
     Ok(GuardHolder {
-        bytes: fields.bytes("bytes")?.get(),
+        bytes: fields.bytes("bytes")?,
         at: text("at")?,
         function: text("function")?,
         code: text("code")?,

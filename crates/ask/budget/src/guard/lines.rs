@@ -72,10 +72,17 @@ fn by_line(holders: &[GuardHolder]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use blockyard_record::Bytes;
+
     use super::*;
 
     fn holder(line: u32, code: &str) -> GuardHolder {
-        GuardHolder { bytes: 1, at: format!("train.py:{line}"), function: "f".into(), code: code.into() }
+        GuardHolder {
+            bytes: Bytes::new(1),
+            at: format!("train.py:{line}"),
+            function: "f".into(),
+            code: code.into(),
+        }
     }
 
     #[test]

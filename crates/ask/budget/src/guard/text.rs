@@ -75,9 +75,9 @@ fn sentence(failure: &GuardFailure, entry: &ProgramEntry) -> String {
         GuardFailure::Error { why } => format!("the run has no result: {why}"),
         GuardFailure::Budget { budget, reserved } => format!(
             "over the budget: the peak reserved is {}, which is {} more than {}",
-            size(Bytes::new(*reserved)),
-            counted(reserved.saturating_sub(*budget), "byte"),
-            Bytes::new(*budget)
+            size(*reserved),
+            counted(reserved.saturating_sub(*budget).get(), "byte"),
+            budget
         ),
         GuardFailure::Allocated { before, after, allowed } => {
             grew("allocated", after.saturating_sub(*before), *allowed, entry)
@@ -90,13 +90,13 @@ fn sentence(failure: &GuardFailure, entry: &ProgramEntry) -> String {
     }
 }
 
-fn grew(what: &str, change: u64, allowed: u64, entry: &ProgramEntry) -> String {
-    let allowed = counted(allowed, "byte");
+fn grew(what: &str, change: Bytes, allowed: Bytes, entry: &ProgramEntry) -> String {
+    let allowed = counted(allowed.get(), "byte");
     let allowed = match entry.tolerance {
         Tolerance::Bytes(_) => allowed,
         share @ Tolerance::Share(_) => format!("{share}, {allowed}"),
     };
-    format!("the peak {what} grew by {}; the tolerance is {allowed}", size(Bytes::new(change)))
+    format!("the peak {what} grew by {}; the tolerance is {allowed}", size(change))
 }
 
 /// Writes a peak, and the baseline's peak if the two differ.
@@ -126,9 +126,7 @@ fn write_comparison(
     }
     let changed = found.iterations.iter().take(MAX_ROWS);
     for step in changed {
-        let of = |bytes: Option<u64>| {
-            bytes.map_or_else(|| "no such iteration".to_owned(), |bytes| size(Bytes::new(bytes)))
-        };
+        let of = |bytes: Option<Bytes>| bytes.map_or_else(|| "no such iteration".to_owned(), size);
         writeln!(text, "  iteration {}: {} instead of {}", step.number, of(step.after), of(step.before))?;
     }
     if found.iterations.len() > MAX_ROWS {
@@ -145,7 +143,7 @@ fn write_rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &
     }
     for row in changed.iter().take(MAX_ROWS) {
         let before = match (row.most_before, row.before, row.after) {
-            (Some(most), ..) => format!(", not listed before: at most {} then", Bytes::new(most)),
+            (Some(most), ..) => format!(", not listed before: at most {most} then"),
             (None, Some(0), _) => ", new".to_owned(),
             (None, _, Some(0)) => ", gone".to_owned(),
             _ => String::new(),
@@ -174,7 +172,7 @@ fn line_text(row: &GuardRow) -> String {
     format!("{}{function}{code}", row.at.as_deref().unwrap_or_default())
 }
 
-fn number(bytes: Bytes) -> i128 {
+pub(super) fn number(bytes: Bytes) -> i128 {
     i128::from(bytes.get())
 }
 
@@ -260,7 +258,7 @@ mod tests {
     #[test]
     fn many_rows_are_one_sum() {
         let holder = |line: u32| GuardHolder {
-            bytes: line.into(),
+            bytes: Bytes::new(line.into()),
             at: format!("train.py:{line}"),
             function: String::new(),
             code: String::new(),

@@ -134,14 +134,13 @@ fn write_baseline(table: &mut Table, baseline: &Baseline) {
         let rows = baseline.iteration_peaks.iter().map(|size| (number(*size), comment(*size)));
         put(own, "peak_by_step", list(rows));
     }
-    let rows =
-        baseline.holders.iter().map(|row| (Value::InlineTable(holder(row)), comment(Bytes::new(row.bytes))));
+    let rows = baseline.holders.iter().map(|row| (Value::InlineTable(holder(row)), comment(row.bytes)));
     put(own, "holders", list(rows));
-    let listed = baseline.holders.iter().fold(0_u64, |sum, holder| sum.saturating_add(holder.bytes));
+    let listed = baseline.holders.iter().map(|holder| holder.bytes).sum::<Bytes>();
     put(own, "further_lines", value(i64::try_from(baseline.further).unwrap_or(i64::MAX)));
     // The rest is negative where the lines hold blocks that wait for another stream: PyTorch does not count
     // these as allocated.
-    let rest = i128::from(baseline.peak_allocated.get()).saturating_sub(i128::from(listed));
+    let rest = i128::from(baseline.peak_allocated.get()).saturating_sub(i128::from(listed.get()));
     let rest = i64::try_from(rest).unwrap_or(i64::MAX);
     let mut rest_value = Value::from(rest);
     if let Ok(size) = u64::try_from(rest) {
@@ -152,7 +151,7 @@ fn write_baseline(table: &mut Table, baseline: &Baseline) {
 
 fn holder(holder: &GuardHolder) -> InlineTable {
     let mut table = InlineTable::new();
-    table.insert("bytes", number(Bytes::new(holder.bytes)));
+    table.insert("bytes", number(holder.bytes));
     table.insert("at", holder.at.as_str().into());
     for (key, text) in [("function", &holder.function), ("code", &holder.code)] {
         if !text.is_empty() {

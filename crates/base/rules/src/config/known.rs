@@ -38,6 +38,15 @@ pub fn conf_text(conf: &str) -> &str {
     if conf.is_empty() { "default settings" } else { conf }
 }
 
+/// The line of a shell that gives these settings to programs: `export`, or `unset` for the default settings.
+#[must_use]
+pub fn shell_line(conf: &str) -> String {
+    match conf {
+        "" => "unset PYTORCH_CUDA_ALLOC_CONF".to_owned(),
+        conf => format!("export PYTORCH_CUDA_ALLOC_CONF={conf}"),
+    }
+}
+
 /// A sentence about settings that are left out.
 #[must_use]
 pub fn left_out_note(left_out: &[String]) -> Option<String> {

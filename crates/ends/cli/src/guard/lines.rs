@@ -25,7 +25,7 @@ pub(super) fn holders(file: &Path, folder: &Path) -> anyhow::Result<Vec<GuardHol
     })?;
     let holder = |((file, line, function, code), bytes): (ProgramLine, Bytes)| {
         let at = if line == 0 { file } else { format!("{file}:{line}") };
-        GuardHolder { bytes: bytes.get(), at, function, code }
+        GuardHolder { bytes, at, function, code }
     };
     Ok(lines.into_iter().map(holder).collect())
 }

@@ -13,7 +13,7 @@ use crate::progress::Bar;
 /// How many pinned segments and changes the text shows; JSON has all.
 const MAX_ROWS: usize = 5;
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
+pub(crate) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
     let conditions = options.of_run(run);
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let (text, status) = match &found {

@@ -8,7 +8,7 @@ use blockyard_answers::BoundAnswer;
 use blockyard_lab::{Bound, Row, Run, bound as ask, replay_under};
 use blockyard_record::grouped;
 
-use super::{BoundQuestion, FileOptions, QuestionReply, RunQuestion, ask_files, requests_sentence};
+use super::{BoundQuestion, FileOptions, QuestionReply, ask_files, requests_sentence};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -16,7 +16,7 @@ pub(crate) fn bound(options: &FileOptions<BoundQuestion>) -> anyhow::Result<Exit
     if options.question.layout && !options.json {
         bail!("--layout needs --json");
     }
-    ask_files(options, RunQuestion::Bound)
+    ask_files(options, answer)
 }
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::Result<QuestionReply> {

@@ -11,7 +11,7 @@ use super::{AllocatorsQuestion, QuestionReply, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyhow::Result<QuestionReply> {
+pub(crate) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyhow::Result<QuestionReply> {
     let begin = Instant::now();
     // 64 bits of nanoseconds are enough for 584 years.
     let mut now = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);

@@ -13,7 +13,7 @@ use crate::progress::Bar;
 
 const SHOWN_CALL_SITES: usize = 12;
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
+pub(crate) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Result<QuestionReply> {
     let under = options.of_run(run);
     // Under its own conditions the run is used as recorded, without a replay.
     let asked = (under != run.conditions()).then(|| run.under(&under));

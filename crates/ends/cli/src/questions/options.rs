@@ -1,4 +1,4 @@
-//! What can be asked about a run: the options of each question, without files.
+//! The options of each question about a run.
 
 use std::path::PathBuf;
 
@@ -6,50 +6,9 @@ use anyhow::{Context as _, bail};
 use blockyard_lab::{Conditions, Run, pytorch_memory};
 use blockyard_record::Bytes;
 use blockyard_rules::Release;
-use clap::{Args, Parser, Subcommand};
+use clap::Args;
 
 use crate::options::{MemoryOption, size};
-
-/// A question about one run, as a command names it and with the command's options.
-#[derive(Clone, Debug, Subcommand)]
-pub enum RunQuestion {
-    /// What happened.
-    Verdict(ConfOptions),
-    /// The run under other settings.
-    WhatIf(WhatIfQuestion),
-    /// The run under all sensible settings.
-    Search(SearchQuestion),
-    /// Why the run goes out of memory.
-    Autopsy(ConfOptions),
-    /// How good any allocator could be.
-    Bound(BoundQuestion),
-    /// The run through other allocators.
-    CompareAllocators(AllocatorsQuestion),
-    /// What grows from iteration to iteration.
-    Leaks(ConfOptions),
-}
-
-impl RunQuestion {
-    /// The question of a command's name and its options: `what-if`, `--conf`, `expandable_segments:True`.
-    ///
-    /// # Errors
-    ///
-    /// A name that is not a question about one run, a wrong option.
-    pub fn parse(name: &str, options: &[String]) -> anyhow::Result<Self> {
-        let words = ["blockyard", name].into_iter().chain(options.iter().map(String::as_str));
-        Ok(AskedQuestion::try_parse_from(words)?.question)
-    }
-}
-
-#[derive(Debug, Parser)]
-#[command(name = "blockyard")]
-struct AskedQuestion {
-    #[command(subcommand)]
-    question: RunQuestion,
-    /// Answers are JSON anyway.
-    #[arg(long, global = true, hide = true)]
-    json: bool,
-}
 
 /// A question about the runs of files.
 #[derive(Debug, Args)]
@@ -65,61 +24,61 @@ pub(crate) struct FileOptions<Q: Args> {
 }
 
 /// What a run would do under other settings.
-#[derive(Clone, Debug, Default, Args)]
-pub struct WhatIfQuestion {
+#[derive(Debug, Args)]
+pub(crate) struct WhatIfQuestion {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; may be given several times. Without it, the run's own.
     #[arg(long, value_name = "SETTINGS")]
-    pub conf: Vec<String>,
+    pub(crate) conf: Vec<String>,
     /// The conditions.
     #[command(flatten)]
-    pub conditions: ConditionOptions,
+    pub(crate) conditions: ConditionOptions,
     /// Write memory over time too, with --json.
     #[arg(long)]
-    pub timeline: bool,
+    pub(crate) timeline: bool,
 }
 
 /// Which settings are best for a run.
-#[derive(Clone, Debug, Default, Args)]
-pub struct SearchQuestion {
+#[derive(Debug, Args)]
+pub(crate) struct SearchQuestion {
     /// Settings to try beside the usual ones; may be given several times.
     #[arg(long, value_name = "SETTINGS")]
-    pub conf: Vec<String>,
+    pub(crate) conf: Vec<String>,
     /// The conditions.
     #[command(flatten)]
-    pub conditions: ConditionOptions,
+    pub(crate) conditions: ConditionOptions,
     /// Print every setting that was tried, not only the best ones.
     #[arg(long)]
-    pub all: bool,
+    pub(crate) all: bool,
 }
 
 /// How good any allocator could be.
-#[derive(Clone, Debug, Default, Args)]
-pub struct BoundQuestion {
+#[derive(Debug, Args)]
+pub(crate) struct BoundQuestion {
     /// Write the layout too, with --json: the address of each allocation, and from when to when it lives.
     #[arg(long)]
-    pub layout: bool,
+    pub(crate) layout: bool,
 }
 
 /// What other allocators would have reserved for the same requests.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub struct AllocatorsQuestion {
+#[derive(Debug, Args)]
+pub(crate) struct AllocatorsQuestion {
     /// The conditions.
     #[command(flatten)]
-    pub conditions: ConditionOptions,
+    pub(crate) conditions: ConditionOptions,
     /// Leave host times out, so that the answer is the same every time.
     #[arg(long)]
-    pub no_times: bool,
+    pub(crate) no_times: bool,
 }
 
 /// Under which settings and conditions a run is replayed.
-#[derive(Clone, Debug, Default, Args)]
-pub struct ConfOptions {
+#[derive(Debug, Args)]
+pub(crate) struct ConfOptions {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
     #[arg(long, value_name = "SETTINGS")]
-    pub conf: Option<String>,
+    pub(crate) conf: Option<String>,
     /// The conditions.
     #[command(flatten)]
-    pub conditions: ConditionOptions,
+    pub(crate) conditions: ConditionOptions,
 }
 
 impl ConfOptions {
@@ -134,23 +93,23 @@ impl ConfOptions {
 }
 
 /// Which device and which limit a run is replayed with.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub struct ConditionOptions {
+#[derive(Debug, Args)]
+pub(crate) struct ConditionOptions {
     /// The most that may be reserved, as a memory fraction limits it: bytes, or with a unit ("70 GiB").
     #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub limit: Option<Bytes>,
+    pub(crate) limit: Option<Bytes>,
     /// The same as a share of the device, as `torch.cuda.set_per_process_memory_fraction` takes it.
     #[arg(long, value_name = "SHARE", conflicts_with = "limit", value_parser = share)]
-    pub fraction: Option<f64>,
+    pub(crate) fraction: Option<f64>,
     /// The device's memory, as bytes or with a unit; without it, that of the run's own device.
     #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub total_memory: Option<Bytes>,
+    pub(crate) total_memory: Option<Bytes>,
     /// How much of `total_memory` PyTorch may reserve.
     #[command(flatten)]
-    pub memory: MemoryOption,
+    pub(crate) memory: MemoryOption,
     /// The release of PyTorch whose rules hold ("2.15"); without it, the run's own.
     #[arg(long, value_name = "RELEASE")]
-    pub release: Option<Release>,
+    pub(crate) release: Option<Release>,
 }
 
 impl ConditionOptions {

@@ -13,7 +13,7 @@ use super::{QuestionReply, SearchQuestion, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::Result<QuestionReply> {
+pub(crate) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::Result<QuestionReply> {
     let conditions = options.conditions.of_run(run);
     let mut settings = candidates(run, &conditions);
     settings.extend(options.conf.iter().cloned());

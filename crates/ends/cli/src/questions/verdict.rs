@@ -7,6 +7,7 @@ use anyhow::bail;
 use blockyard_answers::{Finding, FindingTopic, HoldingLine, VerdictAnswer, VerdictKind, VerdictMoment};
 use blockyard_lab::{Run, verdict as ask};
 use blockyard_record::{Bytes, counted, grouped};
+use blockyard_rules::shell_line;
 
 use super::{ConfOptions, FileOptions, QuestionReply, each_of, read_all};
 use crate::exit_status::ExitStatus;
@@ -69,12 +70,7 @@ fn text(found: &VerdictAnswer) -> String {
         }
     }
     if let Some(conf) = &found.setting {
-        let line = if conf.is_empty() {
-            "unset PYTORCH_CUDA_ALLOC_CONF".to_owned()
-        } else {
-            format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")
-        };
-        let _ = writeln!(text, "  To copy\n    {line}");
+        let _ = writeln!(text, "  To copy\n    {}", shell_line(conf));
     }
     text
 }

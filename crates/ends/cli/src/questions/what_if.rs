@@ -11,7 +11,7 @@ use blockyard_lab::{Conditions, Outcome, Row, Run, what_if as ask};
 use blockyard_record::grouped;
 use blockyard_rules::conf_text;
 
-use super::{FileOptions, QuestionReply, RunQuestion, WhatIfQuestion, ask_files, requests_sentence, table};
+use super::{FileOptions, QuestionReply, WhatIfQuestion, ask_files, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -21,7 +21,7 @@ pub(crate) fn what_if(options: &FileOptions<WhatIfQuestion>) -> anyhow::Result<E
     if options.question.timeline && !options.json {
         bail!("--timeline needs --json");
     }
-    ask_files(options, RunQuestion::WhatIf)
+    ask_files(options, answer)
 }
 
 pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::Result<QuestionReply> {

@@ -38,13 +38,12 @@ def set_environment() -> None:
 def ask(command: str, words: Sequence[object], options: Mapping[str, object], echo: bool) -> dict[str, Any]:
     """The JSON of a command that runs programs; the command's output is printed if `echo` is true.
 
-    `options` are those of the command: None is left out, True is the name alone, a list is the option for each value.
-    Without a Python among them, programs run with this one. BlockyardError has the command's own words.
+    `options` are as in `words_of`. Without a Python among them, programs run with this one. BlockyardError has the command's own words.
     """
     with tempfile.TemporaryDirectory(prefix="blockyard-") as folder:
         report = pathlib.Path(folder, "report.json")
         given = {**options, "python": options.get("python") or sys.executable, "json": report}
-        errors = _run([sys.executable, "-m", "blockyard", command, *_words(given), *map(str, words)], echo)
+        errors = _run([sys.executable, "-m", "blockyard", command, *words_of(given), *map(str, words)], echo)
         if not report.is_file():
             raise _native.BlockyardError(_cause(errors))
         if echo:
@@ -59,7 +58,8 @@ def joined(names: str | Sequence[str]) -> str:
     return names if isinstance(names, str) else ",".join(names)
 
 
-def _words(options: Mapping[str, object]) -> Iterator[str]:
+def words_of(options: Mapping[str, object]) -> Iterator[str]:
+    """The words of a command's options: None is left out, True is the name alone, a list is the option for each value."""
     for name, given in options.items():
         option = "--" + name.replace("_", "-")
         if given is True:

@@ -6,7 +6,7 @@ import os
 import pickle
 from typing import Any, Union
 
-from blockyard import _native
+from blockyard import _command, _native
 from blockyard._answers import (
     Autopsy,
     Bound,
@@ -73,6 +73,9 @@ class Questions:
         answer: dict[str, Any] = json.loads(self._requests().ask(question, [str(option) for option in options]))
         return answer
 
+    def _ask(self, question: str, **options: object) -> dict[str, Any]:
+        return self.ask(question, *_command.words_of(options))
+
     def what_if(
         self, *confs: str, limit: int | None = None, capacity: int | None = None, release: str | None = None
     ) -> WhatIf:
@@ -85,12 +88,11 @@ class Questions:
         >>> [run.what_if(release=release).settings[0].fits for release in ("2.12", "2.13")]
         [False, True]
         """
-        rules = None if release is None else str(release)
-        return WhatIf.from_json(self._requests().what_if([str(conf) for conf in confs], (limit, capacity, rules)))
+        return WhatIf.of(self._ask("what-if", conf=[*confs], limit=limit, total_memory=capacity, release=release))
 
     def search(self, *, limit: int | None = None, capacity: int | None = None) -> Search:
         """The outcome of the run under all sensible settings and pairs of them."""
-        return Search.from_json(self._requests().search((limit, capacity, None)))
+        return Search.of(self._ask("search", limit=limit, total_memory=capacity))
 
     def bound(self) -> Bound:
         """How good any allocator could be: the live bytes at their peak, and a layout that knows all lifetimes.
@@ -98,15 +100,15 @@ class Questions:
         >>> play("a = alloc 3 MiB\\nfree a\\nb = alloc 5 MiB").bound()
         <Bound: no allocator needs less than 5 MiB, live at request 3; a planned layout needs 5 MiB; the run's own settings take 20 MiB>
         """
-        return Bound.from_json(self._requests().bound())
+        return Bound.of(self._ask("bound"))
 
     def leaks(self) -> Leaks:
         """What grows from iteration to iteration, by call site; true if something grows."""
-        return Leaks.from_json(self._requests().leaks())
+        return Leaks.of(self._ask("leaks"))
 
     def compare_allocators(self) -> ComparedAllocators:
         """What other allocators would have reserved for the same requests."""
-        return ComparedAllocators.from_json(self._requests().compare_allocators())
+        return ComparedAllocators.of(self._ask("compare-allocators"))
 
     def diff(self, after: "Questions") -> Diff:
         """What changed from this run to another: terms by call site that add up to the change of each peak.
@@ -131,11 +133,11 @@ class Questions:
         >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").verdict().headline
         'it fits: at most 33 MiB are allocated, and 50 MiB reserved'
         """
-        return Verdict.from_json(self._requests().verdict(conf, (limit, capacity, None)))
+        return Verdict.of(self._ask("verdict", conf=conf, limit=limit, total_memory=capacity))
 
     def autopsy(self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None) -> Autopsy:
         """Why the run goes out of memory, and the smallest changes that would let the request pass."""
-        return Autopsy.from_json(self._requests().autopsy(conf, (limit, capacity, None)))
+        return Autopsy.of(self._ask("autopsy", conf=conf, limit=limit, total_memory=capacity))
 
 
 class Run(Questions, Shown):

@@ -243,39 +243,34 @@ def _joined(mesh: Mesh, ranks: int, meshes: Sequence[Mesh], answers: Sequence[An
     if not raws:
         raise answers[0]
     whole = {**raws[0], "runs": sum(raw["runs"] for raw in raws), "known": sum(raw["known"] for raw in raws)}
-    if "rows" in whole:
+    is_search = "rows" in whole
+    if is_search:
         whole["by"] = {**whole["by"], "list": _native.layouts(_mesh_text(mesh), ranks)}
 
     def of_gpu(place: int) -> dict[str, Any]:
-        rows: list[Any] = []
-        for part, answer in zip(meshes, answers):
-            if isinstance(answer, Exception):
-                failed = {**_failed_row("rows" in whole), "error": f"{type(answer).__name__}: {answer}"}
-                rows += [{"layout": layout, **failed} for layout in _native.layouts(_mesh_text(part), ranks)]
-            else:
-                found = [answer, *answer["others"]][place]
-                rows += found["rows" if "rows" in whole else "layouts"]
-        if "rows" in whole:
+        found = [answer if isinstance(answer, Exception) else [answer, *answer["others"]][place] for answer in answers]
+        rows = [row for part, answer in zip(meshes, found) for row in _rows(part, ranks, answer, is_search)]
+        if is_search:
             return {"rows": rows}
-        fitting = [row for row in rows if row["fits"]]
-        best = min(fitting, key=lambda row: row["peak_reserved"], default=None)
-        errors = [error for raw in raws if (error := [raw, *raw["others"]][place]["error"]) is not None]
-        return {
-            "layouts": rows,
-            "best": best and best["layout"],
-            "error": errors[0] if errors else None,
-        }
+        best = min((row for row in rows if row["fits"]), key=lambda row: row["peak_reserved"], default=None)
+        ends = (answer["error"] for answer in found if not isinstance(answer, Exception))
+        error = next((end for end in ends if end is not None), None)
+        return {"layouts": rows, "best": best and best["layout"], "error": error}
 
     others = [{**other, **of_gpu(place)} for place, other in enumerate(raws[0]["others"], 1)]
     return {**whole, **of_gpu(0), "others": others}
 
 
-def _failed_row(is_search: bool) -> dict[str, Any]:
-    """The fields of a layout whose task failed, but for its error."""
+def _rows(part: Mesh, ranks: int, answer: Any, is_search: bool) -> list[dict[str, Any]]:
+    """The layouts in the answer of a task; if the task failed, its layouts with the error and without numbers."""
+    if not isinstance(answer, Exception):
+        rows: list[dict[str, Any]] = answer["rows" if is_search else "layouts"]
+        return rows
+    failed: dict[str, Any] = dict.fromkeys(("fits", "peak_allocated", "peak_reserved", "exact", "ranks", "under_limit"))
     if is_search:
-        nothing: dict[str, Any] = {"largest": None, "next": None, "exact": False, "failed_at": None}
-        return {**nothing, "probes": [], "contradictions": []}
-    return dict.fromkeys(("fits", "peak_allocated", "peak_reserved", "exact", "ranks", "under_limit"))
+        failed = {"largest": None, "next": None, "exact": False, "failed_at": None, "probes": [], "contradictions": []}
+    failed["error"] = f"{type(answer).__name__}: {answer}"
+    return [{"layout": layout, **failed} for layout in _native.layouts(_mesh_text(part), ranks)]
 
 
 def _varied(vary: Mapping[str, Sequence[int]]) -> list[str]:

@@ -4,7 +4,7 @@
     def test_memory(gpu_memory):
         assert gpu_memory.exact
 
-A package of its own, so that pytest's start loads nothing of `blockyard`: it is loaded for the first test that has the mark.
+A separate package, so that pytest's start loads nothing of `blockyard`: it is loaded for the first test that has the mark.
 """
 
 import pathlib

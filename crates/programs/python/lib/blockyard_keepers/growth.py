@@ -11,7 +11,7 @@ from blockyard_keepers import put_lines, search
 _MOST_RETURNS = 8
 # One search visits at most this many nodes of graphs.
 _MOST_NODES = 500_000
-# Fewer blocks than this are no growth.
+# Fewer blocks than this are not a growth.
 _FEWEST_BLOCKS = 4
 
 

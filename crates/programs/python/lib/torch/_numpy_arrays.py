@@ -1,6 +1,6 @@
 """numpy itself, where it is installed: arrays of numbers that nobody knows, and arrays over the memory of tensors.
 
-An array with an unknown number in it has a class of its own, whose elements are objects. Every function of numpy gives numbers
+An array with an unknown number in it has a separate class, whose elements are objects. Every function of numpy gives numbers
 that are unknown for it, in the shape and the type that numpy gives; what depends on the values is refused in words.
 """
 

@@ -61,7 +61,7 @@ class UnknownNumber:
     def _same(self, *others):
         for other in others:
             if hasattr(other, "shape") and hasattr(other, "ndim"):
-                return NotImplemented  # A tensor or an array, which has numbers of its own.
+                return NotImplemented  # A tensor or an array, which has its own numbers.
         return UnknownNumber(self.dtype)
 
     # What numpy calls where one of its functions gets such a number.

@@ -36,7 +36,7 @@ def _flat(a, axis):
 
 
 def _sortable(values):
-    """Numbers in order, with those that are no numbers at the end."""
+    """Numbers in order, with NaN at the end."""
     return sorted(value for value in values if value == value) + [value for value in values if value != value]
 
 
@@ -70,7 +70,7 @@ def argsort(a, axis=-1, kind=None, *, stable=None):
 
 
 def _order(value):
-    """A key that sorts what is not a number behind all numbers."""
+    """A key that sorts NaN after all numbers."""
     return (value != value, value if value == value else 0)
 
 

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use blockyard_answers::{FitLayout, FitRank, FitRun, FitRunEnd};
 use blockyard_dry_run::{PreloadedProcess, Program, Ranks, run_ranks};
+use blockyard_record::Bytes;
 
 use super::super::cache::key;
 use super::super::runs::{RunConditions, Runs, probe as probe_of};
@@ -41,7 +42,7 @@ impl<'a> LayoutRunner<'a> {
         match self.runs_of(conditions, layout) {
             Ok(LayoutRuns { fits, ranks, under_limit }) => {
                 let deciding = under_limit.as_ref().filter(|_| fits).unwrap_or(&ranks);
-                let most = |of: fn(&Probe) -> u64| Some(deciding.iter().map(of).max().unwrap_or_default());
+                let most = |of: fn(&Probe) -> Bytes| Some(deciding.iter().map(of).max().unwrap_or_default());
                 let answer = |probes: Vec<Probe>| probes.into_iter().map(FitRank::from).collect();
                 FitLayout {
                     fits: Some(fits),
@@ -63,8 +64,8 @@ impl<'a> LayoutRunner<'a> {
     fn runs_of(&self, conditions: &RunConditions, layout: &Layout) -> Result<LayoutRuns, FitRunEnd> {
         let conditions = of_layout(conditions, layout);
         let ranks = self.rank_probes(&conditions.without_end(), layout)?;
-        let all = |peak: fn(&Probe) -> u64| {
-            ranks.iter().all(|probe| probe.run.fits && peak(probe) <= conditions.left(probe).get())
+        let all = |peak: fn(&Probe) -> Bytes| {
+            ranks.iter().all(|probe| probe.run.fits && peak(probe) <= conditions.left(probe))
         };
         if all(|probe| probe.run.peak_reserved) {
             return Ok(LayoutRuns { fits: true, ranks, under_limit: None });
@@ -213,7 +214,6 @@ fn together(value: u64, ranks: Vec<Probe>) -> Probe {
 #[cfg(test)]
 mod tests {
     use blockyard_answers::FitFailedRequest;
-    use blockyard_record::Bytes;
 
     use super::*;
 
@@ -223,10 +223,13 @@ mod tests {
             |rank, is_fitting, bytes| Probe::of(rank, is_fitting, Bytes::new(bytes), Bytes::new(2 * bytes));
         let found = together(8, vec![rank(0, true, 10), rank(21, true, 30), rank(63, true, 20)]);
         assert_eq!((found.value, found.run.fits, &found.run.failed), (8, true, &None));
-        assert_eq!((found.run.peak_allocated, found.run.peak_reserved), (30, 60));
+        assert_eq!((found.run.peak_allocated, found.run.peak_reserved), (Bytes::new(30), Bytes::new(60)));
         let mut last = rank(63, false, 5);
-        last.run.failed =
-            Some(FitFailedRequest { bytes: 7, at: Some("a.py:3".to_owned()), is_of_other_thread: false });
+        last.run.failed = Some(FitFailedRequest {
+            bytes: Bytes::new(7),
+            at: Some("a.py:3".to_owned()),
+            is_of_other_thread: false,
+        });
         last.run.notes = vec!["one".to_owned()];
         let found = together(9, vec![rank(0, true, 10), last]);
         assert_eq!((found.run.fits, found.run.notes), (false, vec!["one".to_owned()]));

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use blockyard_answers::{FitLayout, FitLayoutsOnGpu, FitRank, FitRun};
 
-use super::super::text::{failed, limit, size, write_on_gpu, write_proof};
+use super::super::text::{failed, limit, write_on_gpu, write_proof};
 use super::{RunRanks, best, deciding, numbers};
 use crate::growth::as_float;
 use crate::mesh::STAGES;
@@ -104,7 +104,7 @@ fn write_sentence(text: &mut String, answer: &FitLayoutsOnGpu) -> fmt::Result {
     }
     match best(&answer.layouts) {
         Some(best) => {
-            let reserved = size(best.peak_reserved.unwrap_or_default());
+            let reserved = best.peak_reserved.unwrap_or_default();
             writeln!(text, "; the least peak reserved has {}: {reserved}", named(answer, best))
         }
         None => writeln!(text),
@@ -129,7 +129,7 @@ fn write_table(text: &mut String, answer: &FitLayoutsOnGpu) -> fmt::Result {
                 let size = row.layout.get(name).filter(|_| at == 0).map(u64::to_string).unwrap_or_default();
                 write!(text, "  {size:>width$}")?;
             }
-            let (allocated, reserved) = (size(rank.run.peak_allocated), size(rank.run.peak_reserved));
+            let (allocated, reserved) = (rank.run.peak_allocated, rank.run.peak_reserved);
             let result = if at == 0 { fit_text(row) } else { String::new() };
             writeln!(text, "  {:>9}  {allocated:>14}  {reserved:>14}  {result}", rank.rank)?;
         }
@@ -211,7 +211,7 @@ fn cell(row: Option<&FitLayout>) -> String {
         None => "?".to_owned(),
         Some(fits) => {
             let mark = if fits { "" } else { "!" };
-            format!("{:.2}{mark}", as_float(row.peak_reserved.unwrap_or_default()) / GIB)
+            format!("{:.2}{mark}", as_float(row.peak_reserved.unwrap_or_default().get()) / GIB)
         }
     }
 }
@@ -223,7 +223,7 @@ fn write_holders(text: &mut String, layout: &str, rank: &FitRank) -> fmt::Result
     }
     writeln!(text, "  holders of the peak of the last step of rank {} of {layout}:", rank.rank)?;
     for held in &rank.holders {
-        writeln!(text, "    {:>10}  {}", size(held.bytes), held.what)?;
+        writeln!(text, "    {:>10}  {}", held.bytes, held.what)?;
     }
     Ok(())
 }

@@ -4,7 +4,12 @@ use super::super::Tolerance;
 use super::*;
 
 fn holder(number: u32, code: &str, bytes: u64) -> GuardHolder {
-    GuardHolder { bytes, at: format!("train.py:{number}"), function: "f".into(), code: code.into() }
+    GuardHolder {
+        bytes: Bytes::new(bytes),
+        at: format!("train.py:{number}"),
+        function: "f".into(),
+        code: code.into(),
+    }
 }
 
 fn measured(holders: Vec<GuardHolder>, allocated: u64, reserved: u64) -> MeasuredRun {
@@ -60,7 +65,7 @@ fn lines_that_the_baseline_does_not_list_are_in_everything_else() {
     let found = compare(&entry(&before, 2, NONE), &after);
     // The bytes of the third line in the baseline are not known: the line counts whole, and everything else
     // has the opposite. The fourth line may have been as large before.
-    assert_eq!((found.rows[0].change, found.rows[0].most_before), (Some(200), Some(90)));
+    assert_eq!((found.rows[0].change, found.rows[0].most_before), (Some(200), Some(Bytes::new(90))));
     assert_eq!((found.rows[1].at.as_ref(), found.rows[1].change), (None, Some(-5)));
     assert_eq!((found.rows.len(), sum(&found)), (2, 195));
 }
@@ -90,9 +95,14 @@ fn a_growth_equal_to_the_tolerance_passes() {
         (found.failures, found.is_lower)
     };
     assert_eq!(with(1010, 5050), (Vec::new(), false));
-    let growth = GuardFailure::Allocated { before: 1000, after: 1011, allowed: 10 };
+    let growth = GuardFailure::Allocated {
+        before: Bytes::new(1000),
+        after: Bytes::new(1011),
+        allowed: Bytes::new(10),
+    };
     assert_eq!(with(1011, 5050).0, [growth]);
-    let growth = GuardFailure::Reserved { before: 5000, after: 5051, allowed: 50 };
+    let growth =
+        GuardFailure::Reserved { before: Bytes::new(5000), after: Bytes::new(5051), allowed: Bytes::new(50) };
     assert_eq!(with(1000, 5051).0, [growth]);
     assert_eq!(with(990, 4950), (Vec::new(), false));
     assert_eq!(with(989, 5000), (Vec::new(), true));
@@ -103,7 +113,7 @@ fn a_growth_equal_to_the_tolerance_passes() {
 fn a_peak_equal_to_the_budget_passes() {
     let entry = ProgramEntry { budget: Some(Bytes::new(5000)), ..ProgramEntry::default() };
     assert!(compare(&entry, &measured(Vec::new(), 1, 5000)).failures.is_empty());
-    let over = GuardFailure::Budget { budget: 5000, reserved: 5001 };
+    let over = GuardFailure::Budget { budget: Bytes::new(5000), reserved: Bytes::new(5001) };
     assert_eq!(compare(&entry, &measured(Vec::new(), 1, 5001)).failures, [over]);
 }
 
@@ -135,7 +145,11 @@ fn steps_that_changed_or_are_missing_are_told() {
         ..measured(Vec::new(), 9, 9)
     };
     let found = compare(&entry(&steps(&[5, 9]), 10, NONE), &steps(&[5, 8, 9]));
-    let of = |number, before, after| GuardStep { number, before, after };
+    let of = |number, before: Option<u64>, after: Option<u64>| GuardStep {
+        number,
+        before: before.map(Bytes::new),
+        after: after.map(Bytes::new),
+    };
     assert_eq!(found.iterations, [of(2, Some(9), Some(8)), of(3, None, Some(9))]);
 }
 

@@ -20,7 +20,7 @@ tolerance = 1024
 
 fn measured() -> MeasuredRun {
     let holder = |bytes: Bytes, at: &str, function: &str, code: &str| GuardHolder {
-        bytes: bytes.get(),
+        bytes,
         at: at.into(),
         function: function.into(),
         code: code.into(),

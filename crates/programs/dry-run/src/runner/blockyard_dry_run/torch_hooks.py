@@ -219,7 +219,7 @@ def _conf():
 
 
 def _write_snapshot(cuda, path, kept):
-    """Writes PyTorch's snapshot, with the objects that kept blocks under a key of our own."""
+    """Writes PyTorch's snapshot, with the objects that kept blocks under our own key."""
     if not kept["rows"]:
         cuda.memory._dump_snapshot(path)
         return

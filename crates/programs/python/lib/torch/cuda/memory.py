@@ -87,7 +87,7 @@ reset_accumulated_host_memory_stats = reset_peak_host_memory_stats
 def caching_allocator_enable(value=True):
     if not value:
         raise NotImplementedError(
-            "torch.cuda.caching_allocator_enable(False) is not modeled here: the caching allocator is what is modeled"
+            "torch.cuda.caching_allocator_enable(False) is not modeled here: only the caching allocator is modeled"
         )
 
 

@@ -25,7 +25,7 @@ class RNNBase(Module):
     ):
         super().__init__()
         if proj_size:
-            raise NotImplementedError("proj_size of nn.LSTM is not modeled here; put a Linear behind the LSTM")
+            raise NotImplementedError("proj_size of nn.LSTM is not modeled here; put a Linear after the LSTM")
         self.mode, self.input_size, self.hidden_size, self.num_layers, self.bias = (
             mode,
             input_size,
