@@ -12,17 +12,18 @@ use super::LabSignals;
 use crate::figures::Pick;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
-use crate::session::{Feature, Source};
+use crate::session::Feature;
 
 impl Feature<LabSignals> {
     /// Goes to a moment of a verdict, and marks the blocks of a line of the program that are allocated then.
     pub(crate) fn show_moment(self, moment: VerdictMoment, line: Option<&str>) {
         let run = self.session.run.get_untracked();
-        // Only the requests of a workload have the numbers of the steps in the figures.
-        let steps = match self.session.source.get_untracked() {
-            Source::Text => usize::try_from(moment.request).ok(),
-            _ => steps_at_allocation(&run.recording, moment.allocations_after),
+        // The snapshot of a program in the page has no requests without events, such as a reset of statistics.
+        let steps = match untrack(|| self.session.shown_program()) {
+            None => usize::try_from(moment.request).ok(),
+            Some(_) => steps_at_allocation(&run.recording, moment.allocations_after),
         };
+        let steps = steps.filter(|steps| *steps <= run.recording.step_count());
         let Some(steps) = steps else {
             return self.session.show_note("The run has no such moment: its replay goes on for longer.");
         };

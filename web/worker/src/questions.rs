@@ -87,11 +87,11 @@ impl RunSummary {
             name: run.name.clone(),
             conf: run.conf.clone(),
             capacity: run.capacity,
-            requests: run.requests().len() as u64,
+            requests: run.request_count(),
             device_order: run.device_order(),
             limit: run.implied_limit(),
             release: run.release,
-            recorded_oom: run.recorded_oom().map(|request| request as u64 + 1),
+            recorded_oom: run.recorded_oom().map(|request| run.request_number(request)),
             notes: run.notes().to_vec(),
         }
     }

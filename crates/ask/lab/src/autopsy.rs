@@ -31,6 +31,8 @@ use failure::Failure;
 pub struct Autopsy {
     /// The request that failed, the memory at the failure, and all changes that were replayed.
     pub failure: AutopsyFailure,
+    /// The index of the request that failed.
+    pub index: usize,
     /// The cause of the failure.
     pub cause: OomCause,
     /// The limit that the request met.
@@ -116,6 +118,7 @@ pub(crate) fn failure_and_growth(
             changes,
             in_vain,
         },
+        index: failure.index,
         cause,
         limit,
         conditions: conditions.clone(),
@@ -238,10 +241,7 @@ pub(crate) fn first_failure(
     let own = || Limit::exactly(conditions.capacity_of(run), LimitSource::Given, LimitKind::Device);
     let limit = limited.limit().unwrap_or_else(own);
     for fixed in limited.conditions_at_bounds(&conditions.conf).into_iter().rev() {
-        let oom = outcome(run, &fixed, 0, on_done)?.first_oom;
-        let Some(request) = oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()) else {
-            continue;
-        };
+        let Some(request) = outcome(run, &fixed, 0, on_done)?.failed else { continue };
         let met = if fixed.most() < limit.high { Limit { high: fixed.most(), ..limit } } else { limit };
         return Ok(Some((met, fixed, request)));
     }

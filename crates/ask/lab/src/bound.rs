@@ -9,7 +9,6 @@ use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
 use crate::lifetimes::{Lifetime, lifetimes};
-use crate::request_number;
 use crate::{LabError, Run};
 
 use plan::{Orders, place};
@@ -53,8 +52,8 @@ pub fn bound(run: &Run, on_progress: OnProgress) -> Result<Bound, LabError> {
     let (lower_bound, request) = most_live(&lifetimes);
     let (layout_peak, offsets) = planned(&lifetimes, on_progress)?;
     let layout = lifetimes.iter().zip(&offsets).map(|(lifetime, offset)| Placement {
-        request: request_number(lifetime.request),
-        until: request_number(lifetime.done),
+        request: run.request_number(lifetime.request),
+        until: run.request_number(lifetime.done),
         offset: Bytes::new(*offset),
         size: lifetime.size,
     });
@@ -63,7 +62,8 @@ pub fn bound(run: &Run, on_progress: OnProgress) -> Result<Bound, LabError> {
             .to_owned(),
     ];
     notes.extend_from_slice(run.notes());
-    Ok(Bound { lower_bound, request: request_number(request), layout_peak, layout: layout.collect(), notes })
+    let request = run.request_number(request);
+    Ok(Bound { lower_bound, request, layout_peak, layout: layout.collect(), notes })
 }
 
 /// The most live bytes at a time, and the request at which they are.

@@ -50,8 +50,7 @@ pub(crate) fn add_code_fixes(
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("trying changes of the code", done, total));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    let failed = verdict.autopsy.as_ref().map(|found| found.failure.request.request);
-    let failed = failed.and_then(|request| usize::try_from(request.checked_sub(1)?).ok());
+    let failed = verdict.autopsy.as_ref().map(|found| found.index);
     let Some(training) = Training::of(limited.run(), failed) else { return Ok(()) };
     let bounds = limited.conditions_at_bounds(&conditions.conf);
     let Some(first) = bounds.first() else { return Ok(()) };

@@ -7,7 +7,6 @@ use blockyard_rules::has_setting;
 
 use crate::limited_run::FixedConditions;
 use crate::outcome::bytes;
-use crate::request_number;
 use crate::{AllocatorRow, Conditions, LabError, LimitedRun, Run, is_drivers_pool};
 
 /// Makes an allocator over a device of this many bytes.
@@ -104,7 +103,7 @@ impl Peak {
         name: &str,
         peak: Bytes,
         calls: Option<u64>,
-        failed: Option<usize>,
+        failed: Option<u64>,
         nanos: Option<f64>,
     ) -> AllocatorRow {
         AllocatorRow {
@@ -113,8 +112,8 @@ impl Peak {
             external_fragmentation: self.reserved.saturating_sub(self.allocated),
             internal_fragmentation: self.allocated.saturating_sub(self.requested),
             device_calls: calls,
-            failed: failed.map(request_number),
-            failed_at_high: failed.map(request_number),
+            failed,
+            failed_at_high: failed,
             nanos_per_request: nanos,
         }
     }
@@ -144,7 +143,8 @@ fn rival(
     replay_rival(run.plan(), &mut *sampled, Some(&mut saw), on_done)?;
     let usage = sampled.usage();
     let calls = usage.device_allocs.saturating_add(usage.device_frees);
-    Ok(peak.row(name, usage.peak_reserved, Some(calls), outcome.failed, per_request(nanos, outcome.requests)))
+    let failed = outcome.failed.map(|failed| run.request_number(failed));
+    Ok(peak.row(name, usage.peak_reserved, Some(calls), failed, per_request(nanos, outcome.requests)))
 }
 
 /// Notes whether the allocator took memory from the device.
@@ -175,7 +175,7 @@ fn pytorch(
         }
         match timed.run_to(total)? {
             Some(request) if matches!(request.result, StepResult::OutOfMemory(_)) => {
-                failed = Some(request.request);
+                failed = Some(run.request_number(request.request));
             }
             Some(_) => {}
             None => break,

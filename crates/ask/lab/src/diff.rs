@@ -12,7 +12,6 @@ use blockyard_workload::Request;
 use crate::leaks::iteration_ends;
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome;
-use crate::request_number;
 use crate::sites::Sites;
 use crate::{Diff, LabError, Outcome, PeakChange, PeakDiff, Run};
 
@@ -128,7 +127,8 @@ struct Peaks {
 #[derive(Default)]
 struct Moment {
     bytes: Bytes,
-    request: usize,
+    /// The number of the request.
+    request: u64,
     /// Bytes and number of blocks of each site.
     sites: BTreeMap<Vec<String>, (Bytes, u64)>,
 }
@@ -167,10 +167,10 @@ impl Peaks {
                 let snapshot = replayer.snapshot();
                 let served = &replayer.sink_mut().of;
                 if request == allocated {
-                    found.allocated = moment(request, &snapshot, served, sites, false);
+                    found.allocated = moment(run.request_number(request), &snapshot, served, sites, false);
                 }
                 if request == reserved {
-                    found.reserved = moment(request, &snapshot, served, sites, true);
+                    found.reserved = moment(run.request_number(request), &snapshot, served, sites, true);
                 }
             }
         }
@@ -211,7 +211,7 @@ fn peak_requests(
 }
 
 fn moment(
-    request: usize,
+    request: u64,
     snapshot: &blockyard_record::Snapshot,
     served: &[(AllocationId, usize)],
     sites: &Sites,
@@ -262,8 +262,8 @@ impl Moment {
             before: self.bytes,
             after: after.bytes,
             change: after.bytes.signed().saturating_sub(self.bytes.signed()),
-            request_before: request_number(self.request),
-            request_after: request_number(after.request),
+            request_before: self.request,
+            request_after: after.request,
             terms,
         }
     }

@@ -5,7 +5,6 @@ use blockyard_replay::Progress;
 use std::fmt::Write as _;
 
 use crate::limited_run::FixedConditions;
-use crate::request_number;
 use crate::{Conditions, FirstDifference, LabError, Run};
 
 /// Replays the run under both conditions side by side, up to the first request that leads to different
@@ -58,7 +57,8 @@ fn first_difference_at(
             if other == baseline {
                 other.push_str(", at another address");
             }
-            return Ok(Some(FirstDifference { request: request_number(request), baseline, other }));
+            let request = run.request_number(request);
+            return Ok(Some(FirstDifference { request, baseline, other }));
         }
         events.clear();
         others.clear();

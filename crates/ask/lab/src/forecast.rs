@@ -52,9 +52,7 @@ impl<'a> Forecaster<'a> {
         if !grows.has_known_iterations {
             return None;
         }
-        let ends: Option<Vec<usize>> =
-            grows.answer.boundaries.iter().map(|end| usize::try_from(*end).ok()).collect();
-        let periodic = Periodic::of(run, &ends?)?;
+        let periodic = Periodic::of(run, &grows.ends)?;
         Some(Self { run, periodic, longer: Default::default() })
     }
 

@@ -8,6 +8,7 @@ use blockyard_replay::OnProgress;
 use blockyard_rules::{AllocatorConfig, Release, known_config, left_out_note, size};
 use blockyard_workload::Request;
 
+use crate::run::Figures;
 use crate::source::Simulation;
 use crate::state::DeviceState;
 use crate::{LabError, Run};
@@ -98,7 +99,7 @@ fn from_device(
     recorded.meta.total_memory = full.unwrap_or_else(|| MIN_CAPACITY.max(needed));
     let is_capacity_known = full.is_some();
     let recorded_reserved = most_reserved(device);
-    let mut run = Run::from_recorded(&recorded, on_progress)?;
+    let mut run = Run::from_recorded_as(&recorded, Figures::OfTrace, on_progress)?;
     run.set_device(device.index);
     run.recorded.reserved = Some(recorded_reserved);
     run.recorded.held_at_end = device.active_at_end();

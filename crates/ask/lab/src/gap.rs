@@ -16,7 +16,7 @@ use crate::outcome::{bytes, outcome_before};
 use crate::setting_search::is_drivers_pool;
 use crate::{
     Conditions, Finding, FindingTopic, Gap, GapAtMoment, GapOutcome, GapRemedy, GapRemedyKind, LabError,
-    LimitedRun, Run, VerdictAnswer, VerdictKind, request_number,
+    LimitedRun, Run, VerdictAnswer, VerdictKind,
 };
 
 use parts::most_reserving;
@@ -108,10 +108,11 @@ pub(crate) fn findings(gap: &Gap) -> Vec<Finding> {
     if !is_large(moment) {
         return Vec::new();
     }
-    let when = match (&gap.at_failure, moment.request) {
+    let when = match (&gap.at_failure, &gap.own) {
         (Some(_), _) => "at the failure",
-        (None, 0) => "in the snapshot",
-        (None, _) => "at the peak",
+        // A snapshot without a trace has no replay.
+        (None, None) => "in the snapshot",
+        (None, Some(_)) => "at the peak",
     };
     let mut parts = moment.parts.named();
     parts.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
@@ -180,7 +181,7 @@ fn at_peak(
 fn after(run: &Run, fixed: &FixedConditions, end: usize, on_done: OnDone) -> Result<GapAtMoment, LabError> {
     let snapshot = snapshot_after(run, fixed, end, on_done)?;
     let (stream, pool_id) = seen_from(run, end, &snapshot);
-    let request = end.checked_sub(1).map_or(0, request_number);
+    let request = run.number_of_last(end);
     Ok(GapAtMoment { request, ..parts::of_replay(&snapshot, &fixed.config()?, stream, pool_id) })
 }
 

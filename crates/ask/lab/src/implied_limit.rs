@@ -11,6 +11,7 @@ use std::borrow::Cow;
 
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome;
+use crate::run::request_text;
 use crate::{Conditions, LabError, Limit, LimitKind, LimitSource, Outcome, Run};
 
 /// A stream on which nothing ever runs.
@@ -71,8 +72,7 @@ impl Run {
         let own = self.conditions();
         let mut failed = Vec::with_capacity(2);
         for fixed in self.fixed_conditions(&own) {
-            let oom = outcome(self, &fixed, 0, &mut on_done)?.first_oom;
-            failed.push(oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()));
+            failed.push(outcome(self, &fixed, 0, &mut on_done)?.failed);
         }
         if let [low, high] = failed[..] {
             // Best fit breaks ties by address, so that a replay at other addresses may need a little more or
@@ -97,9 +97,9 @@ impl Run {
         match failed.first() {
             Some(Some(found)) if *found == request => {}
             Some(Some(found)) => self.add_note(format!(
-                "a replay goes out of memory at request {}, the recorded run did so at request {}: addresses decide some ties",
-                found.saturating_add(1),
-                request.saturating_add(1)
+                "a replay goes out of memory at {}, the recorded run did so at {}: addresses decide some ties",
+                request_text(self.request_number(*found)),
+                request_text(self.request_number(request))
             )),
             _ => self.add_note(
                 "a replay does not go out of memory where the recorded run did: addresses decide some ties".to_owned(),

@@ -73,9 +73,8 @@ impl IterationEnds {
         let served = |end| run.served_before(end) as u64;
         // A history that is full has the last requests alone.
         let before = made.checked_sub(served(run.requests().len()))?;
-        let ends = found.answer.boundaries.iter().map(|end| usize::try_from(*end).unwrap_or(usize::MAX));
         Some(Self {
-            allocations: ends.map(|end| before.saturating_add(served(end))).collect(),
+            allocations: found.ends.iter().map(|end| before.saturating_add(served(*end))).collect(),
             are_known: found.has_known_iterations,
         })
     }

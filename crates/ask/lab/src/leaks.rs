@@ -18,6 +18,8 @@ use crate::{GrowingCallSite, IterationSource, LabError, LeaksAnswer, Run};
 pub struct Leaks {
     /// The iterations, and the call sites that grow, by descending growth.
     pub answer: LeaksAnswer,
+    /// How many requests are done at each boundary.
+    pub ends: Vec<usize>,
     /// Whether the parts between the boundaries are iterations of the program: marked ones, or repetitions
     /// that each have a training step or are more than networks have layers.
     pub has_known_iterations: bool,
@@ -84,7 +86,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     };
     let mut live = vec![vec![Bytes::ZERO; boundaries.len()]; sites.names.len()];
     let mut counts = vec![(0_u64, 0_u64); sites.names.len()];
-    let mut kept = vec![(0, 0); sites.names.len()];
+    let mut kept: Vec<(u64, u64)> = vec![(0, 0); sites.names.len()];
     for (index, lifetime) in lifetimes.iter().enumerate() {
         if index.is_multiple_of(8192) {
             report(lifetime.request)?;
@@ -101,10 +103,10 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
             *last = last.saturating_add(u64::from(from < to && to == boundaries.len()));
         }
         if let (true, Some((first, last))) = (to == boundaries.len() && from < to, kept.get_mut(site)) {
-            *last = lifetime.request + 1;
+            *last = run.request_number(lifetime.request);
             // Bytes that are live at the first boundary that counts are not growth.
             if *first == 0 && from >= 2 {
-                *first = lifetime.request + 1;
+                *first = *last;
             }
         }
     }
@@ -115,7 +117,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         for (site, ((live, kept), (first, end))) in live.into_iter().zip(kept).zip(counts).enumerate() {
             if let Some(growth) = growth(&live) {
                 let site = sites.names.get(site).cloned().unwrap_or_default();
-                let (first_request, last_request) = (kept.0 as u64, kept.1 as u64);
+                let (first_request, last_request) = kept;
                 let growing_site = GrowingCallSite { site, live, growth, first_request, last_request };
                 growing.push((growing_site, end.saturating_sub(first)));
             }
@@ -134,9 +136,10 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
                 .to_owned(),
         );
     }
-    let boundaries = boundaries.into_iter().map(|boundary| boundary as u64).collect();
+    let numbers = boundaries.iter().map(|end| run.number_of_last(*end)).collect();
     Ok(Leaks {
-        answer: LeaksAnswer { steps, boundaries, live: sums, growing, notes },
+        answer: LeaksAnswer { steps, boundaries: numbers, live: sums, growing, notes },
+        ends: boundaries,
         has_known_iterations,
         are_layers,
         allocations,

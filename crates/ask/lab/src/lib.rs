@@ -102,13 +102,8 @@ pub use limited_run::LimitedRun;
 pub use live::{BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
 pub use outcome::{Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
-pub use run::Run;
+pub use run::{Run, request_text};
 pub use setting_search::{SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, search};
 pub use source::{RunSource, Simulation, unpacked_text};
 pub use verdict::{Verdict, growth_text, is_much_growth, verdict};
 pub use what_if::{WhatIf, what_if};
-
-/// The number of a request for people, who count from 1.
-fn request_number(index: usize) -> u64 {
-    (index as u64).saturating_add(1)
-}

@@ -12,7 +12,7 @@ use blockyard_workload::Request;
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome_before;
 use crate::sites::caller;
-use crate::{HoldingLine, LabError, Run, request_number};
+use crate::{HoldingLine, LabError, Run};
 
 /// The memory after a request.
 #[derive(Clone, Debug)]
@@ -89,7 +89,8 @@ impl LiveMemory {
             let held = lines.entry(line).or_insert_with_key(|line| HoldingLine::new(line.clone()));
             held.bytes = held.bytes.saturating_add(block.size);
             held.blocks = held.blocks.saturating_add(1);
-            if let Some(number) = request.map(request_number) {
+            let number = request.map(|request| run.request_number(request));
+            if let Some(number) = number.filter(|number| *number > 0) {
                 held.last_request = held.last_request.max(number);
                 held.first_request =
                     if held.first_request == 0 { number } else { held.first_request.min(number) };

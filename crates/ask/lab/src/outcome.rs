@@ -7,7 +7,6 @@ use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use crate::limited_run::FixedConditions;
-use crate::request_number;
 use crate::{Conditions, FirstOom, GapOutcome, LabError, Limit, LimitedRun, Run};
 
 /// The result of a replay under some conditions.
@@ -29,7 +28,9 @@ pub struct Outcome {
     pub ooms: u64,
     /// The first request that ran out of memory.
     pub first_oom: Option<FirstOom>,
-    /// How many requests were replayed; fewer than all if the run ends at a failure.
+    /// The index of the first request that ran out of memory.
+    pub failed: Option<usize>,
+    /// The number of the last request that was replayed; not the last of all if the run ends at a failure.
     pub requests: u64,
     /// Memory over time; empty unless it was asked for.
     pub timeline: Vec<Sample>,
@@ -48,7 +49,7 @@ impl Outcome {
 /// The most allocated and the most reserved bytes during a part of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The index of the first request after this part.
+    /// The number of the last request of this part.
     pub until: u64,
     /// Bytes of allocated blocks.
     pub allocated: Bytes,
@@ -245,7 +246,7 @@ pub(crate) fn outcome_before(
         }
         done = replay.replayer.next_request();
     }
-    replay.outcome.requests = replay.replayer.next_request() as u64;
+    replay.outcome.requests = run.number_of_last(replay.replayer.next_request());
     Ok(replay.outcome)
 }
 
@@ -269,7 +270,7 @@ impl Replay<'_> {
         }
         let stats = self.replayer.stats();
         let sample = Sample {
-            until: self.replayer.next_request() as u64,
+            until: self.run.number_of_last(self.replayer.next_request()),
             allocated: bytes(stats.allocated_bytes.all.peak),
             reserved: bytes(stats.reserved_bytes.all.peak),
         };
@@ -300,8 +301,9 @@ impl Replay<'_> {
             let message = if self.is_device_known() { message } else { self.known(size) };
             let before = requests.iter().take(request);
             let allocations = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
+            self.outcome.failed = Some(request);
             self.outcome.first_oom = Some(FirstOom {
-                request: request_number(request),
+                request: self.run.request_number(request),
                 allocations_before: allocations as u64,
                 size,
                 message,

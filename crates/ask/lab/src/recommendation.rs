@@ -72,11 +72,9 @@ impl Recommendation {
     ) -> Result<Self, LabError> {
         let limited = LimitedRun::of(run, conditions, on_done)?;
         let run = limited.run();
-        let oom = baseline.outcome_at_highest().and_then(|outcome| outcome.first_oom.as_ref());
-        let oom = oom.or_else(|| baseline.outcome_at_lowest()?.first_oom.as_ref());
-        if let Some(oom) = oom {
-            let failed = usize::try_from(oom.request).unwrap_or(usize::MAX);
-            let cut = run.until_failure(conditions, failed, on_done)?;
+        let failed = baseline.outcome_at_highest().and_then(|outcome| outcome.failed);
+        if let Some(failed) = failed.or_else(|| baseline.outcome_at_lowest()?.failed) {
+            let cut = run.until_failure(conditions, failed.saturating_add(1), on_done)?;
             let grows = leaks(&cut, &mut |_progress| on_done(0))?;
             let forecaster = Forecaster::to_failure(&cut, conditions, &grows, on_done)?;
             return Self::of(forecaster.as_ref(), conditions, baseline, rows, on_done);

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockyard_device::RecordedDevice;
-use blockyard_pytorch::trace::InferredRun;
+use blockyard_pytorch::trace::{InferredRun, steps_of_entries};
 use blockyard_pytorch::{AllocationResult, OperationKind, RecordedRun};
 use blockyard_record::{
-    BlockState, Bytes, DeviceAddr, OnDone, PoolId, Snapshot, StackId, Stacks, TraceAction, counted,
+    BlockState, Bytes, DeviceAddr, OnDone, PoolId, Snapshot, StackId, Stacks, TraceAction, counted, grouped,
 };
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
@@ -18,7 +18,7 @@ use crate::implied_limit::{implied_limit, recorded_limit};
 use crate::keepers::FoundKeepers;
 use crate::outcome::outcome;
 use crate::state::DeviceState;
-use crate::{Conditions, LabError, Limit};
+use crate::{ChangeKind, Conditions, LabError, Limit};
 
 /// One run of a program as its requests. Every question is about a `Run`.
 #[derive(Clone, Debug)]
@@ -56,6 +56,8 @@ struct RunRequests {
     resets: Vec<usize>,
     /// How many of the first requests stand for memory from before the recording.
     from_before: usize,
+    /// The number of each request ([`Run::request_number`]); empty where they count from 1.
+    numbers: Arc<[u32]>,
     /// The stack of each request; empty where none were recorded.
     stack_of: Vec<StackId>,
     stacks: Arc<Stacks>,
@@ -74,6 +76,7 @@ impl RunRequests {
             workload,
             resets,
             from_before: 0,
+            numbers: Arc::default(),
             stack_of: Vec::new(),
             stacks: Arc::default(),
             unfreeable: Arc::default(),
@@ -133,6 +136,15 @@ impl Run {
     /// [`LabError::Config`] where its settings are wrong, [`LabError::Run`] where its requests cannot be
     /// found, [`LabError::Cancelled`].
     pub fn from_recorded(recorded: &RecordedRun, on_progress: OnProgress) -> Result<Self, LabError> {
+        Self::from_recorded_as(recorded, Figures::OfReplay, on_progress)
+    }
+
+    /// The run of a recording whose figures show the recorded events or a replay.
+    pub(crate) fn from_recorded_as(
+        recorded: &RecordedRun,
+        figures: Figures,
+        on_progress: OnProgress,
+    ) -> Result<Self, LabError> {
         let settings = RunSettings {
             title: recorded.meta.name.clone(),
             config: AllocatorConfig::parse(&recorded.meta.conf, recorded.meta.release())?,
@@ -141,7 +153,13 @@ impl Run {
         let replayable = open(recorded, &settings, on_progress)?;
         let mut inferred = replayable.inferred;
         let recorded_limit = recorded_limit(&replayable.run, &inferred, &settings.config);
+        let steps = match figures {
+            Figures::OfReplay => (1..).take(inferred.workload.requests().len()).collect(),
+            Figures::OfTrace => steps_of_requests(recorded, &inferred),
+        };
+        let all = inferred.workload.requests().len();
         let fraction = without_inferred_fraction(&replayable.run, &mut inferred);
+        let left_out = all.saturating_sub(inferred.workload.requests().len());
         let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
         let failed = failed_requests(&replayable.run, &inferred);
         let InferredRun { workload, start, notes, failed_size_note, segments, ranges, .. } = inferred;
@@ -168,6 +186,7 @@ impl Run {
         };
         run.implied_limit = implied_limit(recorded_limit, fraction);
         run.requests.from_before = from_before;
+        run.number_requests(steps.get(left_out..).unwrap_or_default());
         run.notes = RunNotes { all: notes, failed_sizes: failed_size_note, ..RunNotes::default() };
         run.notes.all.append(&mut unrounded);
         if from_before > 0 {
@@ -392,10 +411,106 @@ impl Run {
         self.requests.from_before
     }
 
+    /// Numbers the requests that come after the memory from before the recording by the steps of the figures.
+    fn number_requests(&mut self, steps: &[u32]) {
+        let before = self.requests.from_before;
+        let is_counted_from_1 = before == 0 && steps.iter().zip(1..).all(|(step, place)| *step == place);
+        let numbers = std::iter::repeat_n(0, before).chain(steps.iter().copied());
+        self.requests.numbers = if is_counted_from_1 { Arc::default() } else { numbers.collect() };
+    }
+
+    /// The number of a request for people: that of its step in the figures of the run, counted from 1. A request
+    /// that stands for memory from before the recording has the number 0, since no figure shows it.
+    #[must_use]
+    pub fn request_number(&self, index: usize) -> u64 {
+        let numbers = &self.requests.numbers;
+        match (numbers.get(index), numbers.last()) {
+            (Some(number), _) => u64::from(*number),
+            (None, None) => (index as u64).saturating_add(1),
+            // After the last request.
+            (None, Some(last)) => u64::from(*last).saturating_add(1),
+        }
+    }
+
+    /// The number of the last of the first `done` requests; 0 if it has none.
+    pub(crate) fn number_of_last(&self, done: usize) -> u64 {
+        done.checked_sub(1).map_or(0, |index| self.request_number(index))
+    }
+
+    /// The index of the request with a number: of several, the one that asks for memory.
+    #[must_use]
+    pub fn request_index(&self, number: u64) -> Option<usize> {
+        let numbers = &self.requests.numbers;
+        if numbers.is_empty() {
+            return usize::try_from(number.checked_sub(1)?).ok();
+        }
+        let wanted = u32::try_from(number).ok().filter(|number| *number > 0)?;
+        let first = numbers.partition_point(|number| *number < wanted);
+        let of_number = numbers.get(first..)?.iter().take_while(|number| **number == wanted).count();
+        let requests = self.requests().get(first..first.saturating_add(of_number))?;
+        let asks = requests.iter().position(|request| matches!(request, Request::Allocate { .. }));
+        (of_number > 0).then(|| first.saturating_add(asks.unwrap_or_default()))
+    }
+
+    /// How many requests the run has for people: the number of the last one.
+    #[must_use]
+    pub fn request_count(&self) -> u64 {
+        self.number_of_last(self.requests().len())
+    }
+
+    /// The place of a request among those that ask for memory from before the recording, counted from 1; `None`
+    /// for later requests.
+    pub(crate) fn earlier_block(&self, request: usize) -> Option<u64> {
+        if request >= self.requests.from_before {
+            return None;
+        }
+        let earlier = self.requests().iter().take(request.saturating_add(1));
+        Some(earlier.filter(|request| matches!(request, Request::Allocate { .. })).count() as u64)
+    }
+
+    /// The index of the request for a block from before the recording, counted from 1.
+    pub(crate) fn earlier_request(&self, block: u64) -> Option<usize> {
+        let requests = self.requests().iter().enumerate().take(self.requests.from_before);
+        let mut asked = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. }));
+        asked.nth(usize::try_from(block.checked_sub(1)?).ok()?).map(|(index, _)| index)
+    }
+
+    /// The change that frees the tensors of these requests.
+    pub(crate) fn frees(&self, requests: impl Iterator<Item = usize>, bytes: Bytes) -> ChangeKind {
+        let (mut numbers, mut earlier) = (Vec::new(), Vec::new());
+        for request in requests {
+            match self.earlier_block(request) {
+                Some(block) => earlier.push(block),
+                None => numbers.push(self.request_number(request)),
+            }
+        }
+        ChangeKind::FreeTensors { requests: numbers, earlier, bytes }
+    }
+
+    /// The numbers of changed requests, each that of the request that asks for the same memory.
+    fn numbers_of(&self, requests: &[Request]) -> Arc<[u32]> {
+        if self.requests.numbers.is_empty() {
+            return Arc::default();
+        }
+        let asks = |request: &Request| matches!(request, Request::Allocate { .. });
+        let own = self.requests().iter().zip(self.requests.numbers.iter());
+        let mut known = own.filter(|(request, _)| asks(request)).map(|(_, number)| *number);
+        let mut number = 0_u32;
+        let numbers = requests.iter().map(|request| {
+            if asks(request) {
+                number = known.next().unwrap_or(number.saturating_add(1));
+            }
+            number
+        });
+        numbers.collect()
+    }
+
     /// The same run with other requests, without names and stacks.
     pub(crate) fn with_requests(&self, requests: Vec<Request>) -> Self {
+        let numbers = self.numbers_of(&requests);
         let mut run =
             Self::new(&self.name, self.requests.workload.with_requests(requests), &self.conf, self.capacity);
+        run.requests.numbers = numbers;
         run.release = self.release;
         run.addresses = Arc::clone(&self.addresses);
         run.is_capacity_assumed = self.is_capacity_assumed;
@@ -458,9 +573,10 @@ impl Run {
         }
         let mut done = 0;
         for fixed in self.fixed_conditions(&self.conditions()) {
-            done = outcome(self, &fixed, 0, on_done)?.requests.max(done);
+            let failed = outcome(self, &fixed, 0, on_done)?.failed;
+            done = failed.map_or(self.requests().len(), |failed| failed.saturating_add(1)).max(done);
         }
-        Ok(self.until(usize::try_from(done).unwrap_or(usize::MAX)))
+        Ok(self.until(done))
     }
 
     /// The run under conditions up to its first failure, which is its request number `failed`, even if the program
@@ -490,7 +606,8 @@ impl Run {
         *plan = PreparedWorkload::new(workload);
         resets.retain(|reset| *reset < done);
         stack_of.truncate(done);
-        run.notes.all.push(format!("the run ends with out of memory after request {done}"));
+        let last = request_text(self.number_of_last(done));
+        run.notes.all.push(format!("the run ends with out of memory after {last}"));
         Cow::Owned(run)
     }
 
@@ -519,6 +636,30 @@ impl Run {
     fn start_allocations(&self) -> usize {
         let before = self.requests().iter().take(self.requests.from_before);
         before.filter(|request| matches!(request, Request::Allocate { .. })).count()
+    }
+}
+
+/// What the figures of a run show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figures {
+    /// A replay, with a step for each request.
+    OfReplay,
+    /// The entries of a trace.
+    OfTrace,
+}
+
+/// The step of each inferred request in the figures of a trace.
+fn steps_of_requests(recorded: &RecordedRun, inferred: &InferredRun) -> Vec<u32> {
+    let steps = steps_of_entries(recorded.trace.as_deref().unwrap_or_default());
+    inferred.entries.iter().map(|entry| steps.get(*entry).copied().unwrap_or_default()).collect()
+}
+
+/// `request 5` in words; memory from before the recording has no number.
+#[must_use]
+pub fn request_text(number: u64) -> String {
+    match number {
+        0 => "a block from before the recording".to_owned(),
+        number => format!("request {}", grouped(number)),
     }
 }
 

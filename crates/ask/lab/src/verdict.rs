@@ -7,7 +7,7 @@ mod moments;
 mod settings;
 mod summary;
 
-use blockyard_record::{Bytes, OomCause, counted, frame_text, grouped, own_caller, own_line};
+use blockyard_record::{Bytes, OomCause, counted, frame_text, own_caller, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
@@ -18,13 +18,14 @@ use self::growth::{
     BOUND_WHAT_GROWS, FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, LineGrowth, by_line, grow_much,
     growth_findings, keeper_findings, kept_by_layers, leak_headline, repeated_growth,
 };
-use self::memory::{gpu_for_the_request, under_the_latest_release};
+use self::memory::{gpu_for_the_failure, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{fitting_setting, setting_findings};
 use crate::autopsy::{GrowthToFailure, failure_and_growth, passes_changed};
 use crate::code_fixes::add_code_fixes;
 use crate::gap::add_gap;
 use crate::lifetimes::lifetimes;
+use crate::run::request_text;
 use crate::{
     Autopsy, Change, ChangeKind, CodeFixKind, Conditions, Finding, FindingTopic, IterationSource, LabError,
     Leaks, LimitedRun, MomentName, Run, VerdictAnswer, VerdictKind, keepers,
@@ -138,7 +139,8 @@ fn verdict_of_failure(
         findings.push(Finding::about(FindingTopic::Helps, LIMIT_OF_THE_PROCESS, None));
     }
     findings.extend(run.device_words.iter().map(|device| Finding::about(FindingTopic::Gpus, device, None)));
-    findings.extend(gpu_for_the_request(&found));
+    let mut on_done = |done| on_progress(Progress::new("looking for the smallest device", done, total));
+    findings.extend(gpu_for_the_failure(limited.run(), conditions, &found, &grows, &mut on_done)?);
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = (found.held.clone(), found.failure.request.request);
@@ -193,7 +195,7 @@ fn failure_headline(found: &Autopsy) -> String {
     let place = own_line(&request.stack).map_or_else(
         || {
             request.name.as_ref().map_or_else(
-                || format!("at request {}", grouped(request.request)),
+                || format!("at {}", request_text(request.request)),
                 |name| format!("at `{name}`"),
             )
         },
@@ -265,8 +267,8 @@ fn what_was_asked(found: &Autopsy) -> String {
     let shown: Vec<String> = shown.map(|(bytes, what, _)| format!("{bytes} {what}")).collect();
     let (last, others) = shown.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
     format!(
-        "request {} asked{place} for {}, while {} were reserved, of which {} and {last}",
-        grouped(request.request),
+        "{} asked{place} for {}, while {} were reserved, of which {} and {last}",
+        request_text(request.request),
         request.size,
         memory.reserved,
         others.join(", ")
@@ -275,21 +277,21 @@ fn what_was_asked(found: &Autopsy) -> String {
 
 /// Whether the replay fails where the recorded run did.
 fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
-    let recorded = run.recorded_oom()? as u64;
-    let recorded = recorded.saturating_add(1);
-    let text = if recorded == found.failure.request.request {
+    let recorded = run.recorded_oom()?;
+    let text = if recorded == found.index {
         "the replay fails at the request at which the run failed".to_owned()
     } else {
         format!(
-            "the replay fails at another request than the run itself, which failed at request {}",
-            grouped(recorded)
+            "the replay fails at another request than the run itself, which failed at {}",
+            request_text(run.request_number(recorded))
         )
     };
-    Some(Finding::about(FindingTopic::Certainty, text, Some(recorded)))
+    Some(Finding::about(FindingTopic::Certainty, text, Some(run.request_number(recorded))))
 }
 
 /// The change that frees the tensors that the growing lines kept in the iterations before the last one;
-/// `None` if nothing grows, or no iterations are known.
+/// `None` if nothing grows, no iterations are known, or fewer than two iterations after the first have kept any:
+/// a tensor of the iteration before is replaced in each iteration, as the last loss is.
 fn without_earlier_iterations(
     run: &Run,
     conditions: &Conditions,
@@ -297,11 +299,11 @@ fn without_earlier_iterations(
     grows: &Leaks,
     on_progress: OnProgress,
 ) -> Result<Option<Change>, LabError> {
-    let Some(before) = grows.answer.boundaries.iter().rev().nth(1).copied() else { return Ok(None) };
+    let Some(before) = grows.ends.iter().rev().nth(1).copied() else { return Ok(None) };
     if grows.answer.growing.is_empty() || !grows.has_known_iterations {
         return Ok(None);
     }
-    let failing = usize::try_from(found.failure.request.request.saturating_sub(1)).unwrap_or(usize::MAX);
+    let failing = found.index;
     let sites = crate::sites::Sites::of(run);
     let is_growing = |request: usize| {
         let site = sites.name(sites.at(request));
@@ -309,15 +311,17 @@ fn without_earlier_iterations(
     };
     let all = lifetimes(run);
     let kept = all.iter().filter(|lifetime| {
-        (lifetime.request as u64) < before && lifetime.request < failing && lifetime.freed >= failing
+        lifetime.request < before && lifetime.request < failing && lifetime.freed >= failing
     });
     let kept: Vec<_> = kept.filter(|lifetime| is_growing(lifetime.request)).collect();
-    if kept.is_empty() {
+    let iteration = |request: usize| grows.ends.partition_point(|end| *end <= request);
+    let mut iterations: Vec<usize> = kept.iter().map(|lifetime| iteration(lifetime.request)).collect();
+    iterations.dedup();
+    if iterations.iter().filter(|iteration| **iteration > 0).count() < 2 {
         return Ok(None);
     }
     let bytes: Bytes = kept.iter().map(|lifetime| lifetime.requested).sum();
-    let requests = kept.iter().map(|lifetime| crate::request_number(lifetime.request)).collect();
-    let kind = ChangeKind::FreeTensors { requests, bytes };
+    let kind = run.frees(kept.iter().map(|lifetime| lifetime.request), bytes);
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("proving the leak", done, total));
     let passes = passes_changed(run, conditions, &kind, failing, &mut on_done)?;

@@ -118,8 +118,11 @@ pub struct PinningBlock {
     pub addr: DeviceAddr,
     /// The bytes of the block.
     pub size: Bytes,
-    /// The request that the block serves, counted from 1, or null.
+    /// The request that the block serves, counted from 1; null for a block from before the recording.
     pub request: Option<u64>,
+    /// The place of a block among those from before the recording, by ascending address, counted from 1; null for
+    /// other blocks.
+    pub earlier: Option<u64>,
     /// The name of the tensor, or null.
     pub name: Option<String>,
     /// The stack of that request, innermost frame first; empty where none was recorded.
@@ -160,6 +163,8 @@ pub enum ChangeKind {
     FreeTensors {
         /// The requests that allocate the tensors, counted from 1.
         requests: Vec<u64>,
+        /// The tensors from before the recording, by ascending address, counted from 1.
+        earlier: Vec<u64>,
         /// The bytes of the blocks of these tensors.
         bytes: Bytes,
     },

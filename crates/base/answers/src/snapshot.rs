@@ -58,10 +58,14 @@ pub struct DeviceAnswer {
     pub peak_allocated: Bytes,
     /// After how many events most bytes were allocated for the first time.
     pub peak_allocated_event: u64,
+    /// The request after which these bytes were allocated, counted from 1; 0 before the first one.
+    pub peak_allocated_request: u64,
     /// The most bytes reserved at a time.
     pub peak_reserved: Bytes,
     /// After how many events most bytes were reserved for the first time.
     pub peak_reserved_event: u64,
+    /// The request after which these bytes were reserved, counted from 1; 0 before the first one.
+    pub peak_reserved_request: u64,
     /// Whether the sizes of all blocks are certain; if not, `peak_allocated` is the least that it can have
     /// been.
     pub peaks_are_exact: bool,
@@ -111,6 +115,8 @@ pub struct MomentAnswer {
     pub name: String,
     /// After this many events of the trace.
     pub event: u64,
+    /// After this request, counted from 1 as in the other answers; 0 before the first one.
+    pub request: u64,
     /// Bytes of allocated blocks.
     pub allocated: Bytes,
     /// Bytes of all segments.

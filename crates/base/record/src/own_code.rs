@@ -10,9 +10,9 @@ use crate::{Frame, FrameId, StackId, Stacks};
 pub const INSTALLED_PATHS: [&str; 5] =
     ["site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3", "/usr/lib/"];
 
-/// How the names of files of compiled extensions end. A program calls such code; the code is not the
+/// How the names of files of compiled extensions, and of the objects in them, end. A program calls such code; the code is not the
 /// program's own.
-const COMPILED: [&str; 7] = [".cpp", ".cc", ".c", ".h", ".cu", ".so", ".pyx"];
+const COMPILED: [&str; 8] = [".cpp", ".cc", ".c", ".h", ".cu", ".so", ".o", ".pyx"];
 
 /// How the name of a frame begins if the name of its file was left out, as in a report that names no files:
 /// `call site 3`.
@@ -303,6 +303,9 @@ mod tests {
             holder(&["alloc_storage (torch/distributed/fsdp/_fsdp_param.py:931)"]),
             StackHolder::PyTorch
         );
+        // A thread of C++, whose object file has a name.
+        let thread = ["torch::unwind::unwind() (??:0)", "execute_native_thread_routine (thread48.o:0)"];
+        assert_eq!(holder(&thread), StackHolder::PyTorch);
         assert_eq!(holder(&[]), StackHolder::PyTorch);
     }
 

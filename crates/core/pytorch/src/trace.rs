@@ -62,7 +62,7 @@ use blockyard_rules::{AllocatorConfig, Release, known_config};
 pub use before::{BlockBefore, MemoryBefore, Region, SegmentBefore, UndoError};
 pub use infer::{DeviceFailure, InferredRun, OomReport, requests, requests_after};
 pub use layout::Misfits;
-pub use record::{DeviceRecording, beginning, record};
+pub use record::{DeviceRecording, beginning, record, steps_of_entries};
 pub use rewind::{RewindError, RewoundMemory, SizeRange, SizeSources, rewind};
 pub use run::{SnapshotRequests, recorded_run, snapshot_requests};
 pub use unplaced::{UnplacedStack, UnplacedTrace, unplaced};

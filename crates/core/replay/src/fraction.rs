@@ -100,7 +100,9 @@ fn with_limit(inferred: &InferredRun, limit: Bytes, total: Bytes) -> InferredRun
     workload.set_labels(
         labels.map(|(at, text)| (if *at == 0 { 0 } else { at.saturating_add(1) }, text.clone())).collect(),
     );
-    InferredRun { workload, ..inferred.clone() }
+    let first = inferred.entries.first().copied();
+    let entries = first.into_iter().chain(inferred.entries.iter().copied()).collect();
+    InferredRun { workload, entries, ..inferred.clone() }
 }
 
 /// The result of a replay under one limit.

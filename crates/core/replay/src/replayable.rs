@@ -83,6 +83,9 @@ fn open_rewound<'a>(
     }
     let entries = |run: &RecordedRun| run.trace.as_ref().map_or(0, Vec::len);
     let cut = entries(run) - entries(&whole);
+    for entry in &mut inferred.entries {
+        *entry += cut;
+    }
     if cut > 0 {
         let what = if cut == 1 { "entry" } else { "entries" };
         inferred.notes.push(format!(

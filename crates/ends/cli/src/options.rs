@@ -298,9 +298,9 @@ pub(crate) struct SnapshotOptions {
     /// Only this device, by its number, or `host` for pinned host memory.
     #[arg(long, value_name = "INDEX")]
     pub(crate) device: Option<MemoryName>,
-    /// The moment that is shown: after this many events of the trace, at the peak of allocated memory, or at
-    /// the first request that ran out of memory.
-    #[arg(long, value_name = "EVENT|peak|oom")]
+    /// The moment that is shown: after this many events of the trace, after a request (`request:5`), at the peak
+    /// of allocated memory, or at the first request that ran out of memory.
+    #[arg(long, value_name = "EVENT|request:N|peak|oom")]
     pub(crate) at: Option<MomentChoice>,
     /// How many of the stacks that hold most are shown.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]

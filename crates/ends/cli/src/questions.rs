@@ -242,7 +242,7 @@ fn read_all(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
 /// A sentence with the number of requests of a run and, if `limit` is inferred, the limit that its file
 /// implies.
 pub(crate) fn requests_sentence(run: &Run, limit: Option<Limit>) -> String {
-    let requests = grouped(run.requests().len() as u64);
+    let requests = grouped(run.request_count());
     match limit.filter(Limit::is_inferred) {
         Some(limit) => {
             format!("{requests} requests, under the limit that the file implies: {}", limit.range_text())

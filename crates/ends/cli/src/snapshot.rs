@@ -35,6 +35,8 @@ pub(crate) enum MomentChoice {
     OutOfMemory,
     /// After this many entries of the trace.
     Event(usize),
+    /// After this request, as answers and figures count them.
+    Request(usize),
 }
 
 impl FromStr for MomentChoice {
@@ -44,9 +46,14 @@ impl FromStr for MomentChoice {
         match text {
             "peak" => Ok(Self::Peak),
             "oom" => Ok(Self::OutOfMemory),
-            number => number.parse().map(Self::Event).with_context(|| {
-                format!("\"{number}\" is not a moment: write a number of events, \"peak\" or \"oom\"")
-            }),
+            text => {
+                let request = text.strip_prefix("request:").map(|number| number.parse().map(Self::Request));
+                request.unwrap_or_else(|| text.parse().map(Self::Event)).with_context(|| {
+                    format!(
+                        "\"{text}\" is not a moment: write a number of events, \"request:5\", \"peak\" or \"oom\""
+                    )
+                })
+            }
         }
     }
 }
@@ -79,7 +86,7 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
 
 /// One device of a snapshot, or host memory, as JSON: an element of `devices` with `--json`, or `host`.
 ///
-/// `at` is a number of events, `peak` or `oom`; without it, the moment that the command takes. `top` is the
+/// `at` is a number of events, `request:5`, `peak` or `oom`; without it, the moment that the command takes. `top` is the
 /// number of stacks that the answer lists, by descending bytes.
 ///
 /// # Errors

@@ -79,8 +79,8 @@ impl RunData {
 
     /// How many requests the run has.
     #[getter]
-    fn requests(&self) -> usize {
-        self.run.requests().len()
+    fn requests(&self) -> u64 {
+        self.run.request_count()
     }
 
     /// What is not known about the run, in sentences.

@@ -21,7 +21,7 @@ pub(super) fn in_the_way(session: Session) -> AnyView {
 /// The segments with free bytes, and the live blocks that keep them from serving the request or from being
 /// released.
 fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
-    let freed: Vec<u64> =
+    let freed: FreedBlocks =
         autopsy.failure.changes.iter().find_map(|change| freed_by(&change.kind)).unwrap_or_default();
     let has_freed_block =
         |segment: &PinnedSegment| segment.blocks.iter().any(|block| is_among(&freed, block));
@@ -46,7 +46,8 @@ fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
             let name = block
                 .name
                 .clone()
-                .or_else(|| block.request.map(|request| format!("request {}", grouped(request))));
+                .or_else(|| block.request.map(|request| format!("request {}", grouped(request))))
+                .or_else(|| block.earlier.map(|_| "memory from before the recording".to_owned()));
             let frame =
                 own_line(&block.stack).map(|line| format!(" in {}", frame_text(line))).unwrap_or_default();
             format!("{} of {}{frame}", block.size, name.unwrap_or_else(|| "an earlier run".to_owned()))
@@ -76,16 +77,22 @@ fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
     .into_any()
 }
 
-/// The requests whose tensors a change frees, counted from 1.
-fn freed_by(change: &ChangeKind) -> Option<Vec<u64>> {
-    if let ChangeKind::FreeTensors { requests, .. } = change { Some(requests.clone()) } else { None }
+/// The requests whose tensors a change frees, and the blocks from before the recording, counted from 1.
+type FreedBlocks = (Vec<u64>, Vec<u64>);
+
+fn freed_by(change: &ChangeKind) -> Option<FreedBlocks> {
+    match change {
+        ChangeKind::FreeTensors { requests, earlier, .. } => Some((requests.clone(), earlier.clone())),
+        _ => None,
+    }
 }
 
-fn is_among(freed: &[u64], block: &PinningBlock) -> bool {
-    block.request.is_some_and(|request| freed.contains(&request))
+fn is_among((requests, earlier): &FreedBlocks, block: &PinningBlock) -> bool {
+    let is_in = |freed: &[u64], number: Option<u64>| number.is_some_and(|number| freed.contains(&number));
+    is_in(requests, block.request) || is_in(earlier, block.earlier)
 }
 
-fn row(segment: &PinnedSegment, freed: &[u64]) -> PinnedRow {
+fn row(segment: &PinnedSegment, freed: &FreedBlocks) -> PinnedRow {
     // No block begins before its segment.
     let blocks = segment.blocks.iter().map(|block| PinnedBlock {
         offset: Bytes::new(block.addr.get().saturating_sub(segment.addr.get())),

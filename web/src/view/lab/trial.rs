@@ -239,8 +239,8 @@ pub(crate) fn helps(session: Session) -> AnyView {
         };
         let autopsy = (*found).as_ref()?;
         let step = session.player.with(|player| player.steps);
-        // Requests of a file and of a program's snapshot have other numbers than the steps.
-        let is_numbered_by_step = !session.shows_recording() && untrack(|| session.shown_program()).is_none();
+        // Requests of a program's snapshot have other numbers than the steps.
+        let is_numbered_by_step = untrack(|| session.shown_program()).is_none();
         if usize::try_from(autopsy.failure.request.request) != Ok(step) && is_numbered_by_step {
             let first = usize::try_from(autopsy.failure.request.request).unwrap_or(0);
             let seek = click(move || session.dispatch(blockyard_figure::PlayerAction::SeekStep(first)));
@@ -277,7 +277,7 @@ fn leak_view(session: Session) -> Option<AnyView> {
 }
 
 /// The names of the tensors of these requests, counted from 1; words for those without a name.
-fn tensors_text(session: Session, requests: &[u64]) -> String {
+fn tensors_text(session: Session, requests: &[u64], earlier: usize) -> String {
     let run = session.run.get_untracked();
     let name = |request: &u64| {
         let step = usize::try_from(*request).ok()?.checked_sub(1)?;
@@ -289,7 +289,7 @@ fn tensors_text(session: Session, requests: &[u64]) -> String {
         }
     };
     let names: Option<Vec<String>> = requests.iter().take(2).map(name).collect();
-    match (names.as_deref(), requests.len()) {
+    match (names.as_deref(), requests.len().saturating_add(earlier)) {
         (Some([one]), 1) => one.clone(),
         (Some([one, two]), 2) => format!("{one} and {two}"),
         (Some([one, ..]), count) => format!("{one} and {} more", count.saturating_sub(1)),
@@ -304,8 +304,8 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
         let title = sentence(&change.sentence);
         let label = match &change.kind {
             ChangeKind::Setting(conf) => conf_text(conf).to_owned(),
-            ChangeKind::FreeTensors { requests, bytes } => {
-                format!("free {} before ({bytes})", tensors_text(session, requests))
+            ChangeKind::FreeTensors { requests, earlier, bytes } => {
+                format!("free {} before ({bytes})", tensors_text(session, requests, earlier.len()))
             }
             // The memory of a program's GPU is typed with the CUDA context and libraries, which a recording's
             // limit does not have.

@@ -27,8 +27,8 @@ impl<'a> ChangedRun<'a> {
                 let conditions = conditions.and_change(kind, run).unwrap_or(same);
                 Self { run: Cow::Borrowed(run), conditions, request }
             }
-            ChangeKind::FreeTensors { requests, .. } => {
-                let (edited, frees) = with_frees(run, requests, request);
+            ChangeKind::FreeTensors { requests, earlier, .. } => {
+                let (edited, frees) = with_frees(run, (requests, earlier), request);
                 Self { run: Cow::Owned(edited), conditions: same, request: request + frees }
             }
             ChangeKind::DefaultPool => {
@@ -90,12 +90,14 @@ fn on_one_stream(run: &Run, request: usize) -> Run {
     run.with_requests(edited.collect())
 }
 
-/// The run in which the tensors of `requests` (counted from 1) are freed before the request with the index
-/// `before`, and the number of these frees.
-fn with_frees(run: &Run, requests: &[u64], before: usize) -> (Run, usize) {
-    let tensors: BTreeSet<TensorId> = requests
-        .iter()
-        .filter_map(|request| match run.requests().get(usize::try_from(request.checked_sub(1)?).ok()?) {
+/// The run in which some tensors are freed before the request with the index `before`, and the number of these
+/// frees. The tensors are those of requests, by their numbers, and blocks from before the recording, counted
+/// from 1.
+fn with_frees(run: &Run, (requests, earlier): (&[u64], &[u64]), before: usize) -> (Run, usize) {
+    let of_requests = requests.iter().filter_map(|number| run.request_index(*number));
+    let all = of_requests.chain(earlier.iter().filter_map(|block| run.earlier_request(*block)));
+    let tensors: BTreeSet<TensorId> = all
+        .filter_map(|request| match run.requests().get(request) {
             Some(Request::Allocate { tensor, .. }) => Some(*tensor),
             _ => None,
         })
@@ -136,7 +138,7 @@ pub fn try_change(
     let run = limited.run();
     let baseline = limited.row(&conditions.conf, samples, &mut on_done)?;
     // A number after the last request means the end of the run.
-    let index = usize::try_from(request.saturating_sub(1)).map_or(total, |index| index.min(total));
+    let index = run.request_index(request.max(1)).map_or(total, |index| index.min(total));
     let changed = ChangedRun::of(run, conditions, change, index);
     let row = row(&changed.run, &changed.conditions, samples, &mut on_done)?;
     Ok(WhatIf { baseline, rows: vec![row], differences: vec![None], notes: run.notes().to_vec() })

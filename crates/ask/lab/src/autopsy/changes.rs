@@ -11,7 +11,7 @@ use super::tensors::tensor_sets;
 use super::{Examination, Passes, passes, pins};
 use crate::outcome::calls_text;
 use crate::setting_search::plain_candidates;
-use crate::{Change, ChangeKind, Conditions, LabError, Limit, Run, request_number};
+use crate::{Change, ChangeKind, Conditions, LabError, Limit, Run};
 
 impl Examination<'_> {
     /// The end of a sentence about a change.
@@ -109,8 +109,7 @@ fn free_tensors(examined: &Examination<'_>, set: &[usize], on_done: OnDone) -> R
         _ => None,
     });
     let bytes: Bytes = sizes.sum();
-    let requests = set.iter().map(|request| request_number(*request)).collect();
-    let kind = ChangeKind::FreeTensors { requests, bytes };
+    let kind = examined.run.frees(set.iter().copied(), bytes);
     let found = passes_with(examined, &kind, on_done)?;
     let end = examined.sentence_end(found);
     let sentence = format!("with {} freed before ({bytes}), {end}", tensors_text(examined, set));

@@ -6,7 +6,6 @@ use blockyard_workload::Request;
 
 use crate::limited_run::FixedConditions;
 use crate::live::LiveMemory;
-use crate::request_number;
 use crate::{FailedAllocation, LabError, Run};
 
 /// A failed request and the memory after it.
@@ -55,7 +54,7 @@ fn failed_allocation(run: &Run, config: &AllocatorConfig, index: usize) -> Faile
     let before = requests.iter().take(index);
     let allocations = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
     FailedAllocation {
-        request: request_number(index),
+        request: run.request_number(index),
         allocations_before: allocations as u64,
         size: requested,
         rounded,

@@ -4,7 +4,7 @@ use blockyard_record::{BlockState, SegmentSnapshot};
 use blockyard_workload::Request;
 
 use super::Examination;
-use crate::{PinnedSegment, PinningBlock, request_number};
+use crate::{PinnedSegment, PinningBlock};
 
 const MAX_SEGMENTS: usize = 32;
 const MAX_BLOCKS: usize = 64;
@@ -35,7 +35,10 @@ fn pinned_segment(segment: &SegmentSnapshot, examined: &Examination<'_>) -> Pinn
         PinningBlock {
             addr: block.addr,
             size: block.size,
-            request: request.map(request_number),
+            request: request
+                .map(|request| examined.run.request_number(request))
+                .filter(|request| *request > 0),
+            earlier: request.and_then(|request| examined.run.earlier_block(request)),
             name: request.and_then(|request| name(examined, request)),
             stack: request.map_or_else(Vec::new, |request| examined.run.stack(request)),
         }

@@ -6,6 +6,7 @@ use blockyard_record::Bytes;
 
 use super::Proposal;
 use super::changed_requests::ChangedRequests;
+use super::loss::gradient_of_logits;
 use super::training::{Block, Phase, Training, function};
 use crate::CodeFixKind;
 
@@ -100,6 +101,9 @@ pub(super) fn autocast(training: &Training<'_>, outputs: &HashSet<Bytes>) -> Opt
         return None;
     }
     for pass in &training.passes {
+        if let Some(gradient) = gradient_of_logits(training, pass) {
+            changed.divide(gradient, 2);
+        }
         let first = training.of_pass(pass).iter().find(|block| block.phase == Phase::Forward);
         let Some(first) = first else { continue };
         for parameter in &parameters {
@@ -129,7 +133,7 @@ fn is_halved(stack: &[String]) -> Option<bool> {
 }
 
 /// Whether a module that multiplies matrices makes the block of a stack.
-fn is_product(stack: &[String]) -> bool {
+pub(super) fn is_product(stack: &[String]) -> bool {
     stack.first().is_some_and(|frame| MATRIX_FILES.iter().any(|file| frame.contains(file)))
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use blockyard_record::{Bytes, frame_text, own_line};
 
+use super::activations::is_product;
 use super::changed_requests::ChangedRequests;
-use super::training::{Block, Phase, Training, function};
+use super::training::{Block, Pass, Phase, Training, function};
 use super::{LEAST_SHARE, Proposal};
 use crate::CodeFixKind;
 
@@ -25,9 +26,7 @@ const AFTER_LOSS: usize = 16;
 /// makes of them, and their gradients, become as small as those of one chunk.
 pub(super) fn chunked(training: &Training<'_>, peak: Bytes) -> Option<Proposal> {
     let is_loss = |block: &Block| {
-        matches!(block.phase, Phase::Forward | Phase::Other)
-            && block.size.get().saturating_mul(LEAST_SHARE) >= peak.get()
-            && training.frames(block).iter().any(|frame| LOSSES.contains(&function(frame)))
+        block.size.get().saturating_mul(LEAST_SHARE) >= peak.get() && is_loss(training, block)
     };
     let mut changed = ChangedRequests::of(training);
     let mut lines: BTreeSet<String> = BTreeSet::new();
@@ -65,6 +64,27 @@ pub(super) fn chunked(training: &Training<'_>, peak: Bytes) -> Option<Proposal> 
     let name =
         format!("the loss{at} in {CHUNKS} chunks, each of which makes its logits again in the backward pass");
     Some(Proposal { kind: CodeFixKind::ChunkedLoss, name, lines, run: changed.finish() })
+}
+
+fn is_loss(training: &Training<'_>, block: &Block) -> bool {
+    matches!(block.phase, Phase::Forward | Phase::Other)
+        && training.frames(block).iter().any(|frame| LOSSES.contains(&function(frame)))
+}
+
+/// The gradient of the logits that a matrix product makes. It comes after the gradient of their logarithms and
+/// has the type of the logits.
+pub(super) fn gradient_of_logits<'a>(training: &'a Training<'_>, pass: &Pass) -> Option<&'a Block> {
+    let blocks = training.of_pass(pass);
+    let first = blocks.iter().position(|block| is_loss(training, block))?;
+    let size = blocks.get(first)?.size;
+    let before = blocks.get(first.saturating_sub(BEFORE_LOSS)..first)?;
+    let backward = blocks.partition_point(|block| block.request < pass.backward);
+    let is_logits = |block: &Block| block.size == size && is_product(training.frames(block));
+    let is_gradient = |block: &&Block| {
+        block.phase == Phase::Backward && block.size == size && !training.is_gradient(block, pass)
+    };
+    let mut gradients = blocks.get(backward..)?.iter().take(AFTER_LOSS).filter(is_gradient);
+    before.iter().any(is_logits).then(|| gradients.nth(1)).flatten()
 }
 
 /// Whether a block has as many elements as one of `size` bytes, but for a few: of as many bytes each, or of half

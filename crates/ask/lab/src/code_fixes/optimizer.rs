@@ -22,8 +22,11 @@ pub(super) fn proposals(training: &Training<'_>) -> Vec<Proposal> {
 /// How the names of the functions begin that update all parameters at once.
 const FOREACH: &str = "_multi_tensor_";
 
+/// How the markers begin that PyTorch sets around the steps of its optimizers.
+const STEP_MARKER: &str = "Optimizer.step#";
+
 /// The steps of the optimizer: after each pass, the first allocation after the step; `None` where no step was
-/// seen.
+/// seen. A step that makes no block is seen by its marker.
 struct Steps {
     after: Vec<Option<usize>>,
 }
@@ -35,7 +38,12 @@ impl Steps {
                 training.passes.get(number.saturating_add(1)).map_or(training.end, |next| next.backward);
             let places = training.place(pass.end)..training.place(next);
             let blocks = training.blocks.get(places.clone())?;
-            let last = blocks.iter().rposition(|block| block.phase == Phase::Step)?;
+            let Some(last) = blocks.iter().rposition(|block| block.phase == Phase::Step) else {
+                let labels = training.run.workload().labels().iter();
+                let markers = labels.filter(|(_, label)| label.starts_with(STEP_MARKER));
+                let places = markers.map(|(at, _)| *at as usize);
+                return places.filter(|at| (pass.end..=next).contains(at)).max();
+            };
             let next = places.start.saturating_add(last).saturating_add(1);
             Some(training.blocks.get(next).map_or(training.end, |block| block.request))
         };

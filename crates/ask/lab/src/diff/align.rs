@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use blockyard_workload::Request;
 
 use super::Part;
-use crate::{Alignment, request_number};
+use crate::{Alignment, Run};
 
 /// The most differences that are searched for at once; memory grows with the square of this number.
 const MAX_DIFFERENCES: usize = 1000;
@@ -23,13 +23,13 @@ pub(super) fn aligned(before: &Part<'_>, after: &Part<'_>) -> Alignment {
             left.get(from_left..).unwrap_or_default(),
             right.get(from_right..).unwrap_or_default(),
         );
-        let number = |requests: &[usize], at: Option<usize>| {
-            at.and_then(|at| requests.get(at)).map(|at| request_number(*at))
+        let number = |run: &Run, requests: &[usize], at: Option<usize>| {
+            at.and_then(|at| requests.get(at)).map(|at| run.request_number(*at)).filter(|number| *number > 0)
         };
         let (first_left, first_right) = (stretch.only_left.first(), stretch.only_right.first());
-        let first = number(&left_requests, first_left.map(|at| from_left + at));
+        let first = number(before.run, &left_requests, first_left.map(|at| from_left + at));
         alignment.first_only_before = alignment.first_only_before.or(first);
-        let first = number(&right_requests, first_right.map(|at| from_right + at));
+        let first = number(after.run, &right_requests, first_right.map(|at| from_right + at));
         alignment.first_only_after = alignment.first_only_after.or(first);
         let add = |count: &mut u64, more: usize| *count = count.saturating_add(more as u64);
         add(&mut alignment.only_before, stretch.only_left.len());

@@ -8,7 +8,8 @@ use blockyard_workload::Request;
 
 use super::trial::{Trial, empty};
 use super::{Use, follow};
-use crate::{GapOutcome, GapRemedy, GapRemedyKind, LabError, Run, leaks, request_number};
+use crate::run::request_text;
+use crate::{GapOutcome, GapRemedy, GapRemedyKind, LabError, Run, leaks};
 
 /// How many places between iterations are replayed.
 const MAX_BETWEEN: usize = 4;
@@ -39,10 +40,10 @@ pub(super) fn remedy(
     }
     let Some((outcome, place)) = best else { return Ok(None) };
     let changed = with_call(trial, place.request);
-    let name = format!("one `torch.cuda.empty_cache()` right before {}", place.text());
+    let name = format!("one `torch.cuda.empty_cache()` right before {}", place.text(trial.run));
     let (line, caller) = place.line.map_or((None, None), |line| (Some(line.line), line.caller));
     let remedy = GapRemedy {
-        request: Some(request_number(place.request)),
+        request: Some(trial.run.request_number(place.request)).filter(|request| *request > 0),
         line,
         caller,
         occurrence: place.occurrence,
@@ -59,15 +60,15 @@ fn with_call(trial: &Trial<'_>, request: usize) -> Run {
 }
 
 /// How many requests are done at the end of each iteration, if iterations are known.
-fn boundaries(run: &Run, on_progress: OnProgress) -> Result<Vec<u64>, LabError> {
+fn boundaries(run: &Run, on_progress: OnProgress) -> Result<Vec<usize>, LabError> {
     let iterations = leaks(run, on_progress)?;
-    Ok(if iterations.has_known_iterations { iterations.answer.boundaries } else { Vec::new() })
+    Ok(if iterations.has_known_iterations { iterations.ends } else { Vec::new() })
 }
 
 /// The places that are tried, none after the request with the index `last`.
 fn places(
     trial: &Trial<'_>,
-    boundaries: &[u64],
+    boundaries: &[usize],
     last: usize,
     on_done: OnDone,
 ) -> Result<Vec<Place>, LabError> {
@@ -77,7 +78,7 @@ fn places(
         if cached > most.0 {
             most = (cached, done);
         }
-        if boundaries.binary_search(&(done as u64)).is_ok() {
+        if boundaries.binary_search(&done).is_ok() {
             between.push((cached, done));
         }
     })?;
@@ -107,8 +108,8 @@ struct Place {
 }
 
 impl Place {
-    fn text(&self) -> String {
-        let request = format!("request {}", grouped(request_number(self.request)));
+    fn text(&self, run: &Run) -> String {
+        let request = request_text(run.request_number(self.request));
         let Some(CallingLine { line, caller }) = &self.line else { return request };
         let caller = caller.as_ref().map_or_else(String::new, |caller| format!(", called at `{caller}`"));
         let occurrence = match self.occurrence {

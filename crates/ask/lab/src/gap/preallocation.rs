@@ -111,7 +111,7 @@ fn bounds(
     on_done: OnDone,
 ) -> Result<Option<(Bytes, Bytes)>, LabError> {
     let Some(fixed) = trial.bounds.get(trial.place) else { return Ok(None) };
-    let end = usize::try_from(moment.request).unwrap_or(usize::MAX);
+    let end = trial.run.request_index(moment.request).map_or(usize::MAX, |index| index.saturating_add(1));
     let snapshot = snapshot_after(trial.run, fixed, end, on_done)?;
     let (mut live, mut large) = (Bytes::ZERO, Bytes::ZERO);
     for segment in &snapshot.segments {

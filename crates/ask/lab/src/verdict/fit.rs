@@ -1,6 +1,6 @@
 //! The verdict about a run in which no request fails.
 
-use blockyard_record::{Bytes, counted, grouped};
+use blockyard_record::{Bytes, counted};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::growth::{
@@ -15,6 +15,7 @@ use crate::forecast::{Forecaster, forecast_end};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
 use crate::recommendation::{Recommendation, growth_text, useful_forecaster};
+use crate::run::request_text;
 use crate::{
     Conditions, Finding, FindingTopic, Forecast, HoldingLine, Keeper, LabError, Leaks, LimitedRun,
     MomentName, Outcome, Row, RowError, Run, VerdictAnswer, VerdictKind, keeper_growth_text, keepers, leaks,
@@ -188,15 +189,15 @@ impl FittingRun<'_> {
             FindingTopic::Happened,
             format!(
                 "all requests are served ({}), and none runs out of memory; {}",
-                counted(run.requests().len(), "request"),
+                counted(run.request_count(), "request"),
                 reserving(run, self.own_reserved(), reserved),
             ),
             None,
         )];
         if let Some(recorded) = run.recorded_oom() {
-            let recorded = grouped((recorded as u64).saturating_add(1));
+            let recorded = request_text(run.request_number(recorded));
             let text = format!(
-                "the recorded run ran out of memory at request {recorded}: what the program would have asked for after that is not known"
+                "the recorded run ran out of memory at {recorded}: what the program would have asked for after that is not known"
             );
             findings.push(Finding::about(FindingTopic::Happened, text, None));
         }
@@ -297,5 +298,5 @@ fn held_at_peak(
     };
     let end = peak(run, &fixed, allocated, &mut on_done)?;
     let live = LiveMemory::after(run, &fixed, &conditions.config(run)?, end, &mut on_done)?;
-    Ok((live.holders(run), end as u64))
+    Ok((live.holders(run), run.number_of_last(end)))
 }

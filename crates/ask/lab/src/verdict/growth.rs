@@ -133,7 +133,7 @@ fn searched_iterations(grows: &Leaks) -> u64 {
 /// because a reader compares the sentences with the table of these lines; empty for a run that fits, whose
 /// peak need not be its end.
 pub(super) fn growth_findings(
-    moments: &Moments,
+    moments: &Moments<'_>,
     lines: &[LineGrowth],
     grows: &Leaks,
     held: &[HoldingLine],

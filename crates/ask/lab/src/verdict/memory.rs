@@ -5,10 +5,12 @@ use blockyard_record::{Bytes, OnDone};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
 
+use crate::forecast::{Forecaster, forecast_end};
 use crate::outcome::replay_under;
 use crate::source::with_article;
 use crate::{
-    Autopsy, ChangeKind, Conditions, Finding, FindingTopic, LabError, Limit, LimitKind, Outcome, Row, Run,
+    Autopsy, ChangeKind, Conditions, Finding, FindingTopic, Forecast, LabError, Leaks, Limit, LimitKind,
+    Outcome, Row, Run,
 };
 
 /// All memory of a device, with the name of a GPU that has as much. A file has the bytes as PyTorch's
@@ -192,25 +194,56 @@ fn smallest_gpu_text(
     format!("{which}; a device of {device} in all is enough{how}")
 }
 
-/// The smallest known GPU on which the request passes that failed, where the memory of the device was the
-/// limit.
-pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
+/// The smallest known GPU on which the failed iteration passes, where the iterations before it show what the
+/// rest of it asks for; else the smallest one on which the failed request passes. `None` where the memory of the
+/// device was not the limit.
+pub(super) fn gpu_for_the_failure(
+    run: &Run,
+    conditions: &Conditions,
+    found: &Autopsy,
+    grows: &Leaks,
+    on_done: OnDone,
+) -> Result<Option<Finding>, LabError> {
     if found.limit.by != LimitKind::Device {
-        return None;
+        return Ok(None);
     }
-    let enough = found.failure.changes.iter().find_map(|change| match change.kind {
+    let limits = found.failure.changes.iter().filter_map(|change| match change.kind {
         ChangeKind::Limit(limit) => Some(limit),
         _ => None,
-    })?;
-    let text = match GpuProfile::ALL.iter().rev().find(|gpu| pytorch_memory(gpu.total_memory) >= enough) {
-        Some(gpu) => format!(
-            "the smallest known GPU on which the request passes is {}, of which {} are left for PyTorch",
-            gpu.name,
-            pytorch_memory(gpu.total_memory)
-        ),
-        None => format!("no known GPU leaves the {} with which the request passes", enough.enough_text()),
-    };
-    Some(Finding::about(FindingTopic::Gpus, text, None))
+    });
+    let Some(enough) = limits.min() else { return Ok(None) };
+    let cut = run.until_failure(conditions, found.index.saturating_add(1), on_done)?;
+    let forecaster = Forecaster::to_failure(&cut, conditions, grows, on_done)?;
+    let failed = grows.ends.len() as u64;
+    let mut text = format!("no known GPU leaves the {} with which the request passes", enough.enough_text());
+    for gpu in GpuProfile::ALL.iter().rev() {
+        let left = pytorch_memory(gpu.total_memory);
+        if left < enough {
+            continue;
+        }
+        let on_it = Conditions { capacity: Some(left), limit: None, ..conditions.clone() };
+        let forecast =
+            forecaster.as_ref().map(|iterations| iterations.forecast(&on_it, on_done)).transpose()?;
+        let (passes, end) = match forecast.flatten() {
+            Some(Forecast::Fails { iteration, .. }) if iteration <= failed => {
+                text = format!(
+                    "no known GPU holds the iteration that failed: the request passes on {}, and a later one of the iteration fails",
+                    gpu.name
+                );
+                continue;
+            }
+            Some(forecast) => ("iteration that failed", forecast_end(&forecast)),
+            None if run.continues_after_oom() => ("request", None),
+            None => ("request", Some("and what the program asks for after it is not known".to_owned())),
+        };
+        let end = end.map_or_else(String::new, |end| format!(", {end}"));
+        text = format!(
+            "the smallest known GPU on which the {passes} passes is {}, of which {left} are left for PyTorch{end}",
+            gpu.name
+        );
+        break;
+    }
+    Ok(Some(Finding::about(FindingTopic::Gpus, text, None)))
 }
 
 /// The words about the non-PyTorch memory that is subtracted from each GPU.

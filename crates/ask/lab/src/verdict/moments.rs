@@ -5,23 +5,24 @@ use blockyard_workload::Request;
 use crate::{HoldingLine, Leaks, MomentName, Run, VerdictMoment};
 
 /// The number of requests for memory up to each request of a run, to find moments.
-pub(super) struct Moments {
+pub(super) struct Moments<'a> {
+    run: &'a Run,
     /// How many requests for memory there are up to each request, itself included.
     allocations: Vec<u64>,
 }
 
-impl Moments {
-    pub(super) fn of(run: &Run) -> Self {
+impl<'a> Moments<'a> {
+    pub(super) fn of(run: &'a Run) -> Self {
         let allocations = run.requests().iter().scan(0_u64, |count, request| {
             *count = count.saturating_add(u64::from(matches!(request, Request::Allocate { .. })));
             Some(*count)
         });
-        Self { allocations: allocations.collect() }
+        Self { run, allocations: allocations.collect() }
     }
 
-    /// The moment after a request, which is counted from 1; `None` for 0, which means no request.
+    /// The moment after the request with a number; `None` for 0, which means no request.
     pub(super) fn at(&self, name: MomentName, request: u64) -> Option<VerdictMoment> {
-        let index = usize::try_from(request.checked_sub(1)?).ok()?;
+        let index = self.run.request_index(request)?;
         let all = self.allocations.last().copied()?;
         let allocations_after = all.saturating_sub(*self.allocations.get(index)?);
         Some(VerdictMoment { name, request, allocations_after, step: None })

@@ -133,7 +133,7 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
             ExpectedHelp::NoSetting => assert!(settings.is_empty(), "{name}: {settings:?}"),
             ExpectedHelp::Free(count, mib) => {
                 let set = proved(&found.failure.changes).find_map(|kind| match kind {
-                    ChangeKind::FreeTensors { requests, bytes } => Some((requests.len(), *bytes)),
+                    ChangeKind::FreeTensors { requests, bytes, .. } => Some((requests.len(), *bytes)),
                     _ => None,
                 });
                 assert_eq!(set, Some((count, Bytes::mib(mib))), "{name}");

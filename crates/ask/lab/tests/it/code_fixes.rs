@@ -10,22 +10,23 @@ use crate::on;
 const MIB: u64 = 1 << 20;
 
 const BUILD: &str = "_apply torch/nn/modules/module.py:900 < <module> train.py:3";
-const DATA: &str = "batch train.py:5 < <module> train.py:30";
-const LAYER: &str = "forward torch/nn/modules/linear.py:134 < _call_impl torch/nn/modules/module.py:1790 < forward net.py:7 < _call_impl torch/nn/modules/module.py:1790 < run net.py:20 < <module> train.py:31";
+pub(crate) const DATA: &str = "batch train.py:5 < <module> train.py:30";
+pub(crate) const LAYER: &str = "forward torch/nn/modules/linear.py:134 < _call_impl torch/nn/modules/module.py:1790 < forward net.py:7 < _call_impl torch/nn/modules/module.py:1790 < run net.py:20 < <module> train.py:31";
 const OUTPUT: &str =
     "forward net.py:8 < _call_impl torch/nn/modules/module.py:1790 < run net.py:20 < <module> train.py:31";
 const LOGITS: &str =
     "forward torch/nn/modules/linear.py:134 < _call_impl torch/nn/modules/module.py:1790 < loss train.py:8";
-const LOSS: &str = "cross_entropy torch/nn/functional.py:3504 < loss train.py:9";
-const BACKWARD: &str = "";
+pub(crate) const LOSS: &str = "cross_entropy torch/nn/functional.py:3504 < loss train.py:9";
+pub(crate) const BACKWARD: &str = "";
 const FIRST_STATE: &str = "_init_group torch/optim/adam.py:178 < <module> train.py:33";
 const SECOND_STATE: &str = "_init_group torch/optim/adam.py:182 < <module> train.py:33";
-const STEP: &str = "_multi_tensor_adam torch/optim/adam.py:791 < <module> train.py:33";
+pub(crate) const STEP: &str = "_multi_tensor_adam torch/optim/adam.py:791 < <module> train.py:33";
 
 /// The snapshot of a program. A freed block is given to the next request of its size.
 #[derive(Default)]
-struct Program {
+pub(crate) struct Program {
     trace: Vec<Value>,
+    markers: Vec<Value>,
     /// The address, the size and whether it is live, of each block.
     blocks: Vec<(u64, u64, bool)>,
 }
@@ -38,12 +39,19 @@ impl Program {
             json!({"name": name, "filename": file, "line": line.parse::<u32>().unwrap()})
         };
         let frames: Vec<Value> = stack.split(" < ").filter(|frame| !frame.is_empty()).map(frame).collect();
-        let (size, time) = (size * MIB, self.trace.len());
+        let (size, time) = (size * MIB, self.trace.len() + 1);
         self.trace.push(json!({"action": action, "addr": addr, "size": size, "stream": 0, "time_us": time, "frames": frames}));
     }
 
+    /// Marks the beginning of an iteration.
+    pub(crate) fn mark(&mut self, iteration: usize) {
+        let name = format!("iteration {iteration}");
+        self.markers
+            .push(json!({"stage": "START", "name": name, "device": 0, "time_us": self.trace.len() + 1}));
+    }
+
     /// Allocates a block; returns its place.
-    fn alloc(&mut self, mib: u64, stack: &str) -> usize {
+    pub(crate) fn alloc(&mut self, mib: u64, stack: &str) -> usize {
         let cached = self.blocks.iter().position(|(_, size, is_live)| *size == mib && !is_live);
         let place = cached.unwrap_or_else(|| {
             let addr = 0x7000_0000_0000 + self.blocks.len() as u64 * 1024 * MIB;
@@ -60,7 +68,7 @@ impl Program {
         (0..count).map(|_| self.alloc(mib, stack)).collect()
     }
 
-    fn free(&mut self, places: impl IntoIterator<Item = usize>) {
+    pub(crate) fn free(&mut self, places: impl IntoIterator<Item = usize>) {
         for place in places {
             let (addr, size, _) = self.blocks[place];
             self.blocks[place].2 = false;
@@ -73,7 +81,7 @@ impl Program {
         self.verdict_under(None)
     }
 
-    fn verdict_under(&self, limit: Option<Bytes>) -> Verdict {
+    pub(crate) fn verdict_under(&self, limit: Option<Bytes>) -> Verdict {
         let segments: Vec<Value> = self
             .blocks
             .iter()
@@ -85,7 +93,7 @@ impl Program {
                     "blocks": [{"address": address, "size": size, "requested_size": size, "state": state, "frames": []}]})
             })
             .collect();
-        let snapshot = json!({"segments": segments, "device_traces": [self.trace]}).to_string();
+        let snapshot = json!({"segments": segments, "device_traces": [self.trace], "external_annotations": self.markers}).to_string();
         let run = Run::read("train.json", snapshot.as_bytes(), &mut on).unwrap().remove(0);
         verdict(&run, &Conditions { limit, ..run.conditions() }, &mut on).unwrap()
     }

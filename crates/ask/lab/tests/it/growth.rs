@@ -1,9 +1,12 @@
 //! Differences between runs, and growth inside of one run.
 
-use blockyard_lab::{Diff, IterationSource, LabError, PeakDiff, Run, diff, diff_iterations, leaks};
+use blockyard_lab::{
+    Diff, IterationSource, LabError, PeakDiff, Run, VerdictKind, diff, diff_iterations, leaks,
+};
 use blockyard_record::Bytes;
 use blockyard_workload::Workload;
 
+use crate::code_fixes::{BACKWARD, DATA, LAYER, LOSS, Program, STEP};
 use crate::oom::snapshot;
 use crate::{on, program};
 
@@ -194,4 +197,90 @@ fn a_change_is_summed_by_line() {
         assert_eq!(names.len(), all, "a line stands once: {lines:?}");
         assert!(lines.is_sorted_by(|one, other| one.change.abs() >= other.change.abs()), "{lines:?}");
     }
+}
+
+/// A training whose iterations may differ: each keeps its loss until the next one has made its own.
+#[derive(Default)]
+struct Trained {
+    program: Program,
+    iterations: usize,
+    loss: Option<usize>,
+}
+
+impl Trained {
+    fn begin(&mut self) {
+        self.iterations += 1;
+        self.program.mark(self.iterations);
+    }
+
+    /// A forward and a backward pass of four layers, which keep blocks of these sizes.
+    fn pass(&mut self, mib: u64) {
+        let data = self.program.alloc(mib, DATA);
+        let kept: Vec<usize> = (0..4).map(|_| self.program.alloc(mib, LAYER)).collect();
+        let loss = self.program.alloc(mib, LOSS);
+        self.program.free(self.loss.replace(loss));
+        for layer in kept.into_iter().rev() {
+            let gradient = self.program.alloc(mib, BACKWARD);
+            self.program.free([gradient, layer]);
+        }
+        self.program.free([data]);
+    }
+
+    fn step(&mut self) {
+        let temporary = self.program.alloc(22, STEP);
+        self.program.free([temporary]);
+    }
+
+    fn train(mut self, sizes: &[u64]) -> Self {
+        for mib in sizes {
+            self.begin();
+            self.pass(*mib);
+            self.step();
+        }
+        self
+    }
+}
+
+const KEPT: &str = "keep train.py:40 < <module> train.py:50";
+
+/// What an iteration takes more than those before is no leak, as long as nothing of earlier iterations is kept.
+#[test]
+fn a_run_that_takes_more_in_its_last_iterations_is_no_leak() {
+    let trained = |sizes: &[u64]| Trained::default().train(sizes);
+    let mut evaluated = trained(&[24; 6]);
+    for _ in 0..20 {
+        evaluated.program.alloc(40, "predict train.py:60 < <module> train.py:61");
+    }
+    let mut accumulated = Trained::default();
+    for size in [24, 24, 24, 24, 120] {
+        accumulated.begin();
+        for _ in 0..4 {
+            accumulated.pass(size);
+        }
+        accumulated.step();
+    }
+    let mut cached = trained(&[24, 24]);
+    cached.program.alloc(200, KEPT);
+    let cached = cached.train(&[24, 24, 24, 100]);
+    for (name, program, limit) in [
+        ("one long batch", trained(&[24, 24, 24, 192]), 700),
+        ("lengths that grow", trained(&[24, 32, 48, 64, 96, 128, 192]), 700),
+        ("warm-up, then larger", trained(&[24, 24, 24, 100, 100, 100]), 690),
+        ("a larger last batch", trained(&[24, 24, 24, 24, 24, 24, 120]), 500),
+        ("evaluation at the end", evaluated, 500),
+        ("gradients added up", accumulated, 500),
+        ("a cache that is filled once", cached, 700),
+    ] {
+        let found = program.program.verdict_under(Some(Bytes::mib(limit)));
+        let (kind, headline) = (found.answer.kind, &found.answer.headline);
+        assert_eq!(kind, VerdictKind::OutOfMemory, "{name}: {headline}");
+        assert!(!headline.contains("leak") && !headline.contains("growth"), "{name}: {headline}");
+    }
+    let mut leaking = Trained::default();
+    for _ in 0..10 {
+        leaking = leaking.train(&[24]);
+        leaking.program.alloc(40, KEPT);
+    }
+    let found = leaking.program.verdict_under(Some(Bytes::mib(500)));
+    assert_eq!(found.answer.kind, VerdictKind::Leak, "{}", found.answer.headline);
 }

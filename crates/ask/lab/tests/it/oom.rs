@@ -139,7 +139,7 @@ fn under_the_limit_that_the_snapshot_implies_every_answer_is_the_devices_or_depe
             let own = found.baseline.outcome_at_lowest().unwrap();
             let message = &own.first_oom.as_ref().unwrap().message;
             assert!(message.starts_with("out of memory in a replay where at most "), "{name}: {message}");
-            assert_eq!(own.first_oom.as_ref().unwrap().request, run.requests().len() as u64, "{name}");
+            assert_eq!(own.first_oom.as_ref().unwrap().request, run.request_count(), "{name}");
             if conf == run.conf {
                 assert_eq!(row, &found.baseline, "{name}");
             }
@@ -223,7 +223,7 @@ fn a_limit_that_nobody_names_is_bounded_by_what_the_trace_shows() {
         let limit = limit(program, scale);
         assert!(bounds.low <= limit && limit <= bounds.high, "{program} x {scale}: {bounds:?}, {limit}");
         let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
-        assert_eq!(found.failure.request.request, run.requests().len() as u64, "{program} x {scale}");
+        assert_eq!(found.failure.request.request, run.request_count(), "{program} x {scale}");
     }
 }
 

@@ -355,6 +355,17 @@ fn a_failed_run_names_the_gpu_on_which_the_request_passes() {
     assert_eq!(about(&found, FindingTopic::Gpus), [words]);
 }
 
+/// Where equal iterations lead to the failure, the rest of the iteration that failed is known, and what comes then.
+#[test]
+fn the_gpu_after_a_failure_holds_the_whole_iteration() {
+    let text = "w = alloc 100 MiB\nrepeat 60 as i { step \"iteration {i}\"\n a = alloc 200 MiB\n kept[i] = alloc 300 MiB\n free a }";
+    let run = Run::from_workload("grows", Workload::parse(text).unwrap(), "", Bytes::gib(14));
+    let found = verdict(&run, &run.conditions(), &mut on).unwrap();
+    let gpus = about(&found, FindingTopic::Gpus);
+    let words = "the smallest known GPU on which the iteration that failed passes is NVIDIA L4, of which 21.31 GiB are left for PyTorch, and iteration ";
+    assert!(gpus[0].starts_with(words) && gpus[0].ends_with(" runs out of memory"), "{gpus:?}");
+}
+
 /// The sentence about the latest release agrees with a replay under that release.
 #[test]
 fn another_release_is_replayed() {

@@ -27,6 +27,8 @@ pub struct InferredRun {
     /// For each request, the index of the recorded operation that it belongs to; empty for recordings without
     /// operations.
     pub operations: Vec<usize>,
+    /// For each request, the last entry of the trace that shows it; empty for recordings with operations.
+    pub entries: Vec<usize>,
     /// The segments that the driver gave, in order.
     pub segments: Vec<(DeviceAddr, Bytes)>,
     /// Where expandable segments started, in order.

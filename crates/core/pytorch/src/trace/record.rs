@@ -387,6 +387,19 @@ impl TraceReader<'_> {
     }
 }
 
+/// For each entry of a trace, the step of its [recording](record()) that it is in, counted from 1.
+#[must_use]
+pub fn steps_of_entries(trace: &[TraceEntry]) -> Vec<u32> {
+    let mut steps = Vec::with_capacity(trace.len());
+    let mut step = 1_u32;
+    for (index, entry) in trace.iter().enumerate() {
+        steps.push(step);
+        let ends = entry.action == TraceAction::OutOfMemory || ends_step(entry, trace.get(index + 1));
+        step = step.saturating_add(u32::from(ends));
+    }
+    steps
+}
+
 /// Whether a step ends with the entry. New memory belongs to the allocation that follows, releases in a row
 /// are one step, and a free that waits for nothing is one.
 fn ends_step(entry: &TraceEntry, next: Option<&TraceEntry>) -> bool {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_answers::{AutopsyAnswer, PinnedSegment};
-use blockyard_lab::{Autopsy, Run, autopsy as ask};
+use blockyard_lab::{Autopsy, Run, autopsy as ask, request_text};
 use blockyard_record::{StreamId, frame_text, grouped, own_line};
 
 use super::{ConfOptions, QuestionReply};
@@ -49,7 +49,7 @@ fn text(found: &Autopsy) -> String {
     };
     let name = request.name.as_ref().map_or_else(String::new, |name| format!(" for {name}"));
     let mut text =
-        format!("request {}, {}{name}{stream}: out of memory\n", grouped(request.request), request.size);
+        format!("{}, {}{name}{stream}: out of memory\n", request_text(request.request), request.size);
     let _ = writeln!(text, "  cause: {}", failure.sentence);
     if let Some(line) = own_line(&request.stack) {
         let _ = writeln!(text, "  asked for in {}", frame_text(line));
@@ -96,8 +96,11 @@ fn pins(text: &mut String, segment: &PinnedSegment) {
         if segment.block_count == 1 { "block" } else { "blocks" },
     );
     for block in segment.blocks.iter().take(3) {
-        let request =
-            block.request.map_or_else(String::new, |request| format!(" of request {}", grouped(request)));
+        let request = match (block.request, block.earlier) {
+            (Some(request), _) => format!(" of request {}", grouped(request)),
+            (None, Some(_)) => " from before the recording".to_owned(),
+            (None, None) => String::new(),
+        };
         let name = block.name.as_ref().map_or_else(String::new, |name| format!(", {name}"));
         let frame = own_line(&block.stack).map_or_else(String::new, |line| format!(", {}", frame_text(line)));
         let _ = writeln!(text, "    {}{request}{name}{frame}", block.size);

@@ -28,7 +28,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::R
     let own = baseline.outcome_at_lowest();
     let layout = || found.layout.iter().map(|at| (at.request, at.until, at.offset, at.size));
     let json = BoundAnswer {
-        requests: run.requests().len() as u64,
+        requests: run.request_count(),
         limit: baseline.limit,
         lower_bound: found.lower_bound,
         request: found.request,

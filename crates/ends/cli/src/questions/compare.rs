@@ -43,7 +43,7 @@ pub(crate) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
         }
     }
     let json = AllocatorsAnswer {
-        requests: run.requests().len() as u64,
+        requests: run.request_count(),
         limit,
         allocators: rows,
         notes: run.notes().to_vec(),

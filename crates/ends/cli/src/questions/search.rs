@@ -31,7 +31,7 @@ pub(crate) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::
     };
     let text = text(run, &found, options.all);
     let json = SearchAnswer {
-        requests: run.requests().len() as u64,
+        requests: run.request_count(),
         limit: found.baseline.limit,
         baseline: row_json(&found.baseline, run),
         settings: found.rows.iter().map(|row| row_json(row, run)).collect(),

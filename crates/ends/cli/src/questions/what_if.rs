@@ -41,7 +41,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::
         first_difference: difference.clone(),
     });
     let json = WhatIfAnswer {
-        requests: run.requests().len() as u64,
+        requests: run.request_count(),
         limit,
         baseline: row_json(&found.baseline, run),
         settings: settings.collect(),

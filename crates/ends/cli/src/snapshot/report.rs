@@ -66,8 +66,10 @@ impl DeviceReport {
             elapsed_us: times().max().unwrap_or(0).saturating_sub(times().min().unwrap_or(0)),
             peak_allocated: peaks.allocated.1,
             peak_allocated_event: peaks.allocated.0 as u64,
+            peak_allocated_request: requests_until(recording, peaks.allocated.0),
             peak_reserved: peaks.reserved.1,
             peak_reserved_event: peaks.reserved.0 as u64,
+            peak_reserved_request: requests_until(recording, peaks.reserved.0),
             peaks_are_exact: peaks.are_exact,
             segments: device.segments.len() as u64,
             reserved: end.reserved(),
@@ -155,6 +157,13 @@ fn events_until(recording: &Recording, entries: usize) -> usize {
     before.count()
 }
 
+/// The last request of the first `entries` entries of the trace, as answers and figures count requests.
+fn requests_until(recording: &Recording, entries: usize) -> u64 {
+    let last = events_until(recording, entries).checked_sub(1);
+    let step = last.and_then(|event| recording.step_of_event(event));
+    step.map_or(0, |step| (step as u64).saturating_add(1))
+}
+
 /// The moment of the question, and the stacks of its holders.
 fn moment(
     file: &SnapshotFile,
@@ -171,6 +180,13 @@ fn moment(
             }
             (format!("event {event}"), event)
         }
+        Some(MomentChoice::Request(request)) => {
+            let Some(step) = request.checked_sub(1).and_then(|step| recording.step(step)) else {
+                let all = recording.step_count();
+                bail!("the trace has {all} requests, so there is no request {request}");
+            };
+            (format!("request {request}"), entries_until(recording, step.end))
+        }
         Some(MomentChoice::OutOfMemory) => {
             let failed = |outcome: &StepOutcome| matches!(outcome, StepOutcome::OutOfMemory(_));
             let Some((step, _)) = recording.failed_steps().iter().find(|(_, outcome)| failed(outcome)) else {
@@ -185,7 +201,8 @@ fn moment(
     let breakdown = state.breakdown();
     let (allocated, reserved) = (breakdown.allocated(), breakdown.reserved());
     let Breakdown { requested, rounding, pending, cached, .. } = breakdown;
-    let event = entries as u64;
-    let moment = MomentAnswer { name, event, allocated, reserved, requested, rounding, pending, cached, top };
+    let (event, request) = (entries as u64, requests_until(recording, entries));
+    let moment =
+        MomentAnswer { name, event, request, allocated, reserved, requested, rounding, pending, cached, top };
     Ok((moment, stacks))
 }

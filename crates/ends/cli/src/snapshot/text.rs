@@ -57,17 +57,17 @@ fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport
     line(
         out,
         &format!(
-            "    peak allocated  {}{about}, after event {}",
+            "    peak allocated  {}{about}, after {}",
             size(device.peak_allocated),
-            grouped(device.peak_allocated_event)
+            place(device.peak_allocated_request, device.peak_allocated_event)
         ),
     )?;
     line(
         out,
         &format!(
-            "    peak reserved   {}, after event {}",
+            "    peak reserved   {}, after {}",
             size(device.peak_reserved),
-            grouped(device.peak_reserved_event)
+            place(device.peak_reserved_request, device.peak_reserved_event)
         ),
     )?;
     line(
@@ -87,6 +87,11 @@ fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport
         line(out, &format!("    note: {note}"))?;
     }
     Ok(())
+}
+
+/// A place in the trace, as answers count and as the trace does.
+fn place(request: u64, event: u64) -> String {
+    format!("request {}, event {}", grouped(request), grouped(event))
 }
 
 fn write_certificate(out: &mut impl Write, certificate: &CertificateAnswer) -> anyhow::Result<()> {
@@ -109,7 +114,7 @@ fn write_certificate(out: &mut impl Write, certificate: &CertificateAnswer) -> a
 
 fn write_moment(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport) -> anyhow::Result<()> {
     let moment = &report.answer.at;
-    line(out, &format!("    at {} (after event {}):", moment.name, grouped(moment.event)))?;
+    line(out, &format!("    at {} (after {}):", moment.name, place(moment.request, moment.event)))?;
     for (name, bytes) in [
         ("requested", moment.requested),
         ("rounding", moment.rounding),

@@ -15,7 +15,7 @@ fn a_snapshot_is_told_in_lines() {
     let lines: Vec<&str> = called.out.lines().map(str::trim).collect();
     assert_eq!(lines[0], format!("{path}: default settings"));
     assert_eq!(lines[1], "device 0: 113 events in 0.035 s, 52 allocations, 1 out of memory, 1 stream");
-    assert_eq!(lines[2], "peak allocated  960 MiB (1,006,632,960 bytes), after event 8");
+    assert_eq!(lines[2], "peak allocated  960 MiB (1,006,632,960 bytes), after request 4, event 8");
     assert_eq!(lines[5], "certificate     52 of 52 placements identical, as PyTorch 2.11");
     let holder = "960 MiB (1,006,632,960 bytes) in 4 blocks: buf train.py:12 < checkerboard_default train.py:17 < <module> train.py:92";
     assert_eq!(lines[12], holder);

@@ -601,6 +601,8 @@ class Moment(_answer.Answer):
     """The moment in words."""
     event: int
     """After this many events of the trace."""
+    request: int
+    """After this request, counted from 1 as in the other answers; 0 before the first one."""
     allocated: int
     """Bytes of allocated blocks."""
     reserved: int
@@ -635,10 +637,14 @@ class Summary(_answer.Answer):
     """The most bytes allocated at a time."""
     peak_allocated_event: int
     """After how many events most bytes were allocated for the first time."""
+    peak_allocated_request: int
+    """The request after which these bytes were allocated, counted from 1; 0 before the first one."""
     peak_reserved: int
     """The most bytes reserved at a time."""
     peak_reserved_event: int
     """After how many events most bytes were reserved for the first time."""
+    peak_reserved_request: int
+    """The request after which these bytes were reserved, counted from 1; 0 before the first one."""
     peaks_are_exact: bool
     """Whether the sizes of all blocks are certain; if not, `peak_allocated` is the least that it can have been."""
     segments: int

@@ -211,7 +211,7 @@ class Memory(Questions, Shown):
         return Summary.from_json(self._describe(None, 0))
 
     def at(self, moment: int | str | None = None, top: int = 10) -> Moment:
-        """The memory at a moment: a number of events, "peak", "oom", or None for the failure if the run failed, else the peak.
+        """The memory at a moment: a number of events, "request:5", "peak", "oom", or None for the failure if the run failed, else the peak.
 
         `top` is how many call sites the answer names.
         """

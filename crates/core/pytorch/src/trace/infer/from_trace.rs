@@ -33,6 +33,8 @@ pub(super) struct FromTrace<'a> {
     live: HashMap<u64, TensorId>,
     waiting: HashMap<u64, StreamId>,
     builder: WorkloadBuilder,
+    /// The entry of each request.
+    entries: Vec<usize>,
     snapshots: usize,
     pooled: usize,
     inferred_waits: usize,
@@ -58,6 +60,7 @@ impl<'a> FromTrace<'a> {
             live: HashMap::new(),
             waiting: HashMap::new(),
             builder: WorkloadBuilder::new(),
+            entries: Vec::new(),
             snapshots: 0,
             pooled: 0,
             inferred_waits: 0,
@@ -140,6 +143,7 @@ impl<'a> FromTrace<'a> {
                     self.builder.push(Request::Snapshot);
                 }
             }
+            self.entries.resize(self.builder.requests().len(), index);
             index += 1;
         }
         Ok(self.finish())
@@ -298,6 +302,6 @@ impl<'a> FromTrace<'a> {
         note(self.pooled, "allocation", "placed in a private pool because the segment exists at the end");
         note(self.inferred_releases, "release", "of cached segments read as a call of empty_cache");
         let workload = self.builder.finish();
-        InferredRun { workload, start: self.start, notes, ..InferredRun::default() }
+        InferredRun { workload, entries: self.entries, start: self.start, notes, ..InferredRun::default() }
     }
 }
