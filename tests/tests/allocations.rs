@@ -153,8 +153,8 @@ fn a_flame_graph_has_libraries_only_below_the_lines_that_call_them() {
         let flame = FlameGraph::new(&allocations, &recording, &rows);
         let stacks = recording.stacks();
         let is_of_library = |place: usize| {
-            let frame = flame.node(place).and_then(|node| node.frame);
-            frame.is_some_and(|frame| stacks.frame(frame).is_of_library())
+            let id = flame.node(place).and_then(|node| node.frame);
+            id.is_some_and(|id| stacks.frame(id).is_of_library())
         };
         let mut pending = vec![0];
         while let Some(place) = pending.pop() {

@@ -146,8 +146,7 @@ mod tests {
         assert_eq!(found("a.md", document), [(1, "behind".to_owned()), (8, "is there".to_owned())]);
         let program = "/// The block behind it.\nfn behind() {\n    error(\"behind\", \"that stands in {behind}\");\n}\n";
         assert_eq!(found("a.rs", program), [(1, "behind".to_owned()), (3, "stands in".to_owned())]);
-        let python =
-            "def behind():\n    \"\"\"What is there.\n\n    It lies behind.\"\"\"\n    is_there = behind  # code\n";
+        let python = "def behind():\n    \"\"\"What is there.\n\n    It lies behind.\"\"\"\n    is_there = behind  # code\n";
         assert_eq!(found("a.py", python), [(2, "is there".to_owned()), (4, "behind".to_owned())]);
         let long = "[word](a.md) `code` ".repeat(6);
         assert_eq!(found("a.md", &long), [(1, long[..30].to_owned())]);

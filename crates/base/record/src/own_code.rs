@@ -4,6 +4,8 @@
 //! them name the same line. A dry run looks at the frames of the running program. These are Python's alone, so
 //! that its rule is [`is_library_file`]: the standin calls it, and the runner's `places.py` says the same.
 
+use std::path::Path;
+
 use crate::{Frame, FrameId, StackId, Stacks};
 
 /// Parts of paths that only the files of installed packages have, and those of Python itself.
@@ -60,6 +62,12 @@ fn is_of_recorder(frame: Frame<'_>) -> bool {
 }
 
 impl Frame<'_> {
+    /// Whether the frame's file is a text of Python: no cell of a notebook, and no library of C++.
+    #[must_use]
+    pub fn is_of_python_file(&self) -> bool {
+        Path::new(self.filename).extension().is_some_and(|extension| extension == "py")
+    }
+
     /// Whether the frame is a library's: of PyTorch, an installed package, Python's own library, an
     /// extension, or of no file with a name.
     #[must_use]

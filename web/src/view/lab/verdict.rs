@@ -165,7 +165,7 @@ fn program_file(recording: &Recording) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for stack in (0_u32..).take(stacks.len()).map(StackId::new) {
         let mut frames = stacks.frames(stack).rev().map(|frame| stacks.frame(frame));
-        let own = frames.find(|frame| frame.filename.ends_with(".py") && !frame.is_of_library());
+        let own = frames.find(|frame| frame.is_of_python_file() && !frame.is_of_library());
         if let Some(frame) = own {
             *counts.entry(frame.filename).or_default() += 1;
         }

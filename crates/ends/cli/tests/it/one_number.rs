@@ -19,7 +19,7 @@ fn late(cut: usize) -> String {
     let bytes = std::fs::read(fixture("snapshots/checkerboard.json.gz")).unwrap();
     let mut whole: Value = serde_json::from_str(&unpack(&bytes).unwrap()).unwrap();
     whole["device_traces"][0].as_array_mut().unwrap().drain(..cut);
-    file(&format!("late-{cut}.json"), &whole.to_string())
+    file(&format!("late-{cut}.json"), whole.to_string())
 }
 
 fn answer(arguments: &[&str]) -> Value {

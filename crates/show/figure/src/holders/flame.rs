@@ -1,6 +1,6 @@
 //! The flame graph of the call stacks that hold memory.
 
-use blockyard_record::{Bytes, FrameId, Recording, StackId, Stacks, index_u32};
+use blockyard_record::{Bytes, Frame, FrameId, Recording, StackId, Stacks, index_u32};
 
 use crate::allocations::Allocations;
 use crate::axis_part::AxisPart;
@@ -47,7 +47,7 @@ fn shown_frames(stacks: &Stacks, stack: StackId) -> Vec<Option<FrameId>> {
         let frame = stacks.frame(id);
         if !frame.is_of_library() {
             own.push(Some(id));
-        } else if own.is_empty() && package.is_none() && is_of_package(frame.filename) {
+        } else if own.is_empty() && package.is_none() && is_of_package(frame) {
             package = Some(Some(id));
         }
     }
@@ -60,9 +60,9 @@ fn shown_frames(stacks: &Stacks, stack: StackId) -> Vec<Option<FrameId>> {
     own.into_iter().chain(package).chain(called).collect()
 }
 
-/// Whether a file is an installed package's, other than PyTorch's.
-fn is_of_package(file: &str) -> bool {
-    file.contains("-packages/") && file.ends_with(".py") && !file.contains("/torch/")
+/// Whether the frame's file is an installed package's, other than PyTorch's.
+fn is_of_package(frame: Frame<'_>) -> bool {
+    frame.is_of_python_file() && frame.filename.contains("-packages/") && !frame.filename.contains("/torch/")
 }
 
 /// A stack is cut off at this depth, so that a damaged or endless recursion draws.
