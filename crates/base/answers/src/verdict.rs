@@ -54,7 +54,7 @@ pub enum VerdictKind {
     OutOfMemory,
     /// There is a memory and no request: the snapshot has no trace.
     StateOnly,
-    /// The requests cannot be replayed.
+    /// The requests cannot be replayed, or the replay passes where the recorded run failed.
     NotReplayed,
 }
 

@@ -92,8 +92,19 @@ pub(super) fn verdict_of_fit(
     if let Some(first) = findings.first_mut().filter(|finding| finding.about == FindingTopic::Happened) {
         first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
     }
-    let kind = if grows_at_all { VerdictKind::Grows } else { VerdictKind::Fits };
-    let (headline, forecast) = (fit.headline(), fit.forecast);
+    // A replay that passes where the recorded run failed does not say that the run fits.
+    let failed = run.recorded_oom().filter(|_| *conditions == run.conditions());
+    let (kind, headline) = match failed {
+        Some(failed) => {
+            let failed = request_text(run.request_number(failed));
+            let headline =
+                format!("it ran out of memory at {failed}, and its replay does not: addresses decide");
+            (VerdictKind::NotReplayed, headline)
+        }
+        None if grows_at_all => (VerdictKind::Grows, fit.headline()),
+        None => (VerdictKind::Fits, fit.headline()),
+    };
+    let forecast = fit.forecast;
     let conf = conditions.conf.clone();
     Ok(VerdictAnswer {
         conf,
