@@ -120,7 +120,9 @@ struct Border {
 impl Border {
     /// Reads the size of the panel from the page.
     fn measure(self) {
-        let size = self.node.get_untracked().and_then(|divider| self.panel.size_px(&divider));
+        // The panel may have left the page since.
+        let node = self.node.try_get_untracked().flatten();
+        let size = node.and_then(|divider| self.panel.size_px(&divider));
         let _ = self.size_px.try_set(size.unwrap_or(0.0));
     }
 

@@ -7,10 +7,8 @@ use blockyard_answers::{Keeper, ProgramLine, PutLine};
 use blockyard_record::{Bytes, counted, shortened_path};
 use serde::Deserialize;
 
+use crate::leaks::MIN_ITERATIONS;
 use crate::{IterationSource, Leaks, Run, growth_text};
-
-/// The fewest iterations from which growth can be recognized, as `blockyard leaks` has it.
-const MIN_ITERATIONS: usize = 4;
 
 /// The most lines of a keeper that made what it keeps.
 const MAX_LINES: usize = 3;

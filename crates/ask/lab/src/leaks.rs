@@ -39,7 +39,7 @@ impl Leaks {
 }
 
 /// The fewest iterations from which growth can be recognized.
-const MIN_ITERATIONS: usize = 4;
+pub(crate) const MIN_ITERATIONS: usize = 4;
 
 /// More repetitions than this count as iterations; fewer may also be equal layers of a network.
 const MAX_LAYERS: usize = 100;

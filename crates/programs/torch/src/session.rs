@@ -173,13 +173,6 @@ pub fn install(session: Rc<Session>) -> Option<Rc<Session>> {
     CURRENT.with(|current| current.borrow_mut().replace(session))
 }
 
-/// Ends this thread's session and returns it, `None` if none was installed. Only tensors hold parts of the
-/// session afterwards.
-#[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
-pub fn uninstall() -> Option<Rc<Session>> {
-    CURRENT.with(|current| current.borrow_mut().take())
-}
-
 impl Session {
     /// A session before the first statement of a program.
     #[must_use]

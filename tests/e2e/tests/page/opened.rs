@@ -42,6 +42,24 @@ fn controls(page: &Page) -> Result<Vec<String>> {
     Ok(serde_json::from_value(page.execute(script, &[])?)?)
 }
 
+/// The workbench leaves the page while parts of it still wait for their first moment.
+#[test]
+fn a_reader_goes_home_from_a_file_and_opens_another() -> Result<()> {
+    drive_at("/", LAPTOP, GpuChoice::None, |page| {
+        for name in ["loss_history_100", "side_stream_cache_90", "many_small_80"] {
+            page.wait_for(".doors")?;
+            page.upload(&id("door-file"), &snapshot(&format!("oom/{name}")))?;
+            page.wait_text(&id("document-title"), name)?;
+            page.wait_for(&id("verdict-headline"))?;
+            page.wait_gone(&id("lab-work"))?;
+            page.click(&id("home"))?;
+        }
+        page.wait_for(".doors")?;
+        ensure!(page.count(".crash")? == 0, "the page stopped working");
+        Ok(())
+    })
+}
+
 #[test]
 fn an_opened_file_has_few_controls() -> Result<()> {
     for (what, file) in [
