@@ -38,12 +38,12 @@ fn the_largest_batch_that_fits_is_found_by_running_the_program() -> Result<()> {
         wait_long(
             page,
             &id("fit"),
-            "The largest --batch-size that fits the NVIDIA H200 is 37: peak 740 MiB reserved; 38 runs out of memory.",
+            "The largest --batch-size that fits a GPU of 1500 MiB is 37: peak 740 MiB reserved; 38 runs out of memory.",
         )?;
         wait_long(
             page,
             &id("fit"),
-            "With --amp the largest --batch-size that fits the NVIDIA H200 is 75: peak 750 MiB reserved",
+            "With --amp the largest --batch-size that fits a GPU of 1500 MiB is 75: peak 750 MiB reserved",
         )?;
         ensure!(page.count(&id("fit-answer"))? == 2, "two answers");
         // 5 % of 1500 MiB are kept: at most 676 MiB are for samples.
