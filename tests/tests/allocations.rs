@@ -117,30 +117,37 @@ fn every_grouping_adds_up_to_the_allocated_bytes() {
 /// A frame that only passes on to one other frame has no row, and each row is one line of text high.
 #[test]
 fn a_flame_graph_has_no_rows_for_frames_that_only_pass_on() {
-    let recording = recording("resnet50_amp");
-    let allocations = Collector::collect(recording.clone());
-    let peak = moments(&recording)
-        .max_by_key(|moment| bytes_of(&allocations, &rows_in(&allocations, AllocationFilter::At(*moment))));
-    let rows = rows_in(&allocations, AllocationFilter::At(peak.expect("a moment")));
-    let flame = FlameGraph::new(&allocations, &recording, &rows);
-    let scene = flame_scene(&flame, recording.stacks(), AxisPart::WHOLE, 0, 1200.0, &|_| None);
     let mut passed = 0;
-    let is_low = |height_px: f32| (20.0..=24.0).contains(&height_px);
-    assert!(scene.targets.iter().all(|target| is_low(target.rect.height_px)), "each row is one line of text");
-    for target in &scene.targets {
-        let TargetId::FlameNode(place) = target.what else { continue };
-        let place = place as usize;
-        let node = flame.node(place).expect("a node");
-        assert!(place == 0 || node.stack.is_some() || flame.children(place).len() != 1, "node {place}");
-        let above = flame.passed_above(place);
-        passed += above.len();
-        for frame in above {
-            assert_eq!(flame.node(frame).expect("a node").bytes, node.bytes);
+    for name in SNAPSHOTS {
+        let recording = recording(name);
+        let allocations = Collector::collect(recording.clone());
+        let peak = moments(&recording).max_by_key(|moment| {
+            bytes_of(&allocations, &rows_in(&allocations, AllocationFilter::At(*moment)))
+        });
+        let rows = rows_in(&allocations, AllocationFilter::At(peak.expect("a moment")));
+        let flame = FlameGraph::new(&allocations, &recording, &rows);
+        let scene = flame_scene(&flame, recording.stacks(), AxisPart::WHOLE, 0, 1200.0, &|_| None);
+        let is_low = |height_px: f32| (20.0..=24.0).contains(&height_px);
+        assert!(
+            scene.targets.iter().all(|target| is_low(target.rect.height_px)),
+            "{name}: a row is one line"
+        );
+        for target in &scene.targets {
+            let TargetId::FlameNode(place) = target.what else { continue };
+            let place = place as usize;
+            let node = flame.node(place).expect("a node");
+            let branches = place == 0 || node.stack.is_some() || flame.children(place).len() != 1;
+            assert!(branches, "{name}: node {place}");
+            let above = flame.passed_above(place);
+            passed += above.len();
+            for frame in above {
+                assert_eq!(flame.node(frame).expect("a node").bytes, node.bytes);
+            }
         }
+        let has_count = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text.contains('\u{203a}'));
+        assert!(!scene.marks.iter().any(has_count), "{name}: a count of frames says nothing in a row");
     }
     assert!(passed > 0, "the frames around a training loop pass on");
-    let has_count = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text.contains('\u{203a}'));
-    assert!(!scene.marks.iter().any(has_count), "a count of frames says nothing in a row");
 }
 
 /// A frame of a library stands only for what a line of the program called, and no row has a name of C++.

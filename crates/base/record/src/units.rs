@@ -54,7 +54,8 @@ pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 pub fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let mut out = String::with_capacity(text.len().saturating_add(1));
-    let first_word = text.split(' ').next().unwrap_or_default().trim_end_matches([',', ':', ';', '.', '!', '?']);
+    let first_word =
+        text.split(' ').next().unwrap_or_default().trim_end_matches([',', ':', ';', '.', '!', '?']);
     let is_plain = first_word.bytes().all(|letter| letter.is_ascii_lowercase());
     match letters.next() {
         Some(first) if is_plain => out.push(first.to_ascii_uppercase()),
