@@ -9,23 +9,11 @@ use blockyard_record::{TraceAction, grouped};
 use blockyard_rules::Release;
 
 use crate::answer::{AnswerDifference, Paths, ReturnValue, SequenceResult, first_difference};
+use crate::generate::settings::CHOSEN;
 use crate::library::Library;
 use crate::ours::{self, InnerCounts};
 use crate::sequence::{Operation, Sequence};
 use crate::{generate, shrink};
-
-/// The settings that sequences choose from.
-const OPTIONS: [&str; 9] = [
-    "max_split_size_mb",
-    "max_non_split_rounding_mb",
-    "roundup_power2_divisions",
-    "garbage_collection_threshold",
-    "expandable_segments",
-    "large_segment_size_mb",
-    "per_process_memory_fraction",
-    "throw_on_cudamalloc_oom",
-    "expandable_segments_reserve",
-];
 
 /// The bounds of a run, which ends when the first of them is reached.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +35,8 @@ pub struct FuzzSummary {
     pub operations: u64,
     /// The time of the run.
     pub elapsed: Duration,
-    /// Sequences by setting, in the order of [`OPTIONS`], from the start or at run time; a pair for each.
-    options: [u64; OPTIONS.len()],
+    /// Sequences by setting, in the order of [`CHOSEN`], from the start or at run time; a pair for each.
+    options: [u64; CHOSEN.len()],
     plain: u64,
     streams: u64,
     pools: u64,
@@ -179,7 +167,7 @@ impl FuzzSummary {
             }
         }
         let mut is_plain = true;
-        for (count, option) in self.options.iter_mut().zip(OPTIONS) {
+        for (count, option) in self.options.iter_mut().zip(CHOSEN) {
             let is_set = settings.iter().any(|text| text.contains(option));
             *count += u64::from(is_set);
             is_plain &= !is_set;
@@ -242,7 +230,7 @@ impl fmt::Display for FuzzSummary {
         writeln!(f, "sequences with")?;
         let mut row = |name: &str, count: u64| writeln!(f, "  {name:<36} {:>14}", grouped(count));
         row("default settings", self.plain)?;
-        for (option, count) in OPTIONS.iter().zip(self.options) {
+        for (option, count) in CHOSEN.iter().zip(self.options) {
             row(option, count)?;
         }
         row("settings changed at run time", self.changes)?;

@@ -1,6 +1,6 @@
 //! Random sequences, with most values near the thresholds of the allocator.
 
-mod settings;
+pub(crate) mod settings;
 mod sizes;
 
 use blockyard_allocator::PoolOptions;

@@ -23,6 +23,16 @@ fn open(page: &Page, file: &std::path::Path) -> Result<()> {
     page.wait_gone(&id("lab-work"))
 }
 
+/// Presses "Copy summary". The browser of the tests has no clipboard, so `copied` of the page has the texts.
+fn press_copy_summary(page: &Page) -> Result<()> {
+    let watch = "window.copied = [];
+        Object.defineProperty(navigator, 'clipboard', {
+            value: { writeText: (text) => { copied.push(text); return Promise.resolve(); } },
+        });";
+    page.execute(watch, &[])?;
+    scroll_and_click(page, "copy-summary")
+}
+
 /// Gives the page the size of the window: a window is at least 500 pixels wide, a phone is not.
 fn resize(page: &Page, window: Window) -> Result<()> {
     let size =
@@ -205,12 +215,7 @@ fn the_whole_page_is_about_one_device() -> Result<()> {
             "!document.querySelector('[data-testid=verdict-headline]')?.textContent.includes('ut of memory')",
         )?;
         page.wait_gone(&id("lab-work"))?;
-        let watch = "window.copied = [];
-            Object.defineProperty(navigator, 'clipboard', {
-                value: { writeText: (text) => { copied.push(text); return Promise.resolve(); } },
-            });";
-        page.execute(watch, &[])?;
-        scroll_and_click(page, "copy-summary")?;
+        press_copy_summary(page)?;
         page.wait_until("copied.length > 0 && copied[0].includes('cuda:1')")?;
         page.check_accessible()?;
         // Another file is about its own device.
@@ -227,13 +232,7 @@ fn the_summary_is_copied_as_plain_text() -> Result<()> {
     drive_at("/#sample=growing_sizes", LAPTOP, GpuChoice::None, |page| {
         page.wait_for(&id("verdict-headline"))?;
         page.wait_gone(&id("lab-work"))?;
-        // The browser of the tests has no clipboard.
-        let watch = "window.copied = [];
-            Object.defineProperty(navigator, 'clipboard', {
-                value: { writeText: (text) => { copied.push(text); return Promise.resolve(); } },
-            });";
-        page.execute(watch, &[])?;
-        scroll_and_click(page, "copy-summary")?;
+        press_copy_summary(page)?;
         page.wait_text(&id("message"), "The summary is copied.")?;
         let text = page.execute("return copied[0]", &[])?;
         let text = text.as_str().unwrap_or_default();

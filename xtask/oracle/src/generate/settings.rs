@@ -23,7 +23,7 @@ pub(super) struct Choice {
 }
 
 /// The settings that a sequence may begin with.
-const CHOSEN: [&str; 9] = [
+pub(crate) const CHOSEN: [&str; 9] = [
     "max_split_size_mb",
     "max_non_split_rounding_mb",
     "roundup_power2_divisions",
