@@ -393,15 +393,12 @@ pub(crate) fn environment(
     set("LD_PRELOAD", with_before("LD_PRELOAD", prepared.preload.join(":").into()));
     let gpu = &program.gpu;
     set("STANDIN_REPORT", lines.as_os_str().to_owned());
-    set("STANDIN_NAME", gpu.name.into());
+    set("STANDIN_GPU", gpu.id.into());
     set("STANDIN_DEVICES", program.devices.to_string().into());
     set("STANDIN_MEMORY", gpu.total_memory.get().to_string().into());
     if program.counts_non_pytorch {
         set("STANDIN_NON_PYTORCH", "1".into());
     }
-    set("STANDIN_MULTIPROCESSORS", gpu.multiprocessors.to_string().into());
-    set("STANDIN_THREADS", gpu.threads_per_multiprocessor.to_string().into());
-    set("STANDIN_CAPABILITY", format!("{}.{}", gpu.capability.0, gpu.capability.1).into());
     set("STANDIN_CUDA", torch.cuda.to_string().into());
     if let Some(cudnn) = torch.cudnn {
         set("STANDIN_CUDNN", cudnn.to_string().into());
