@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use blockyard_dry_run::{
-    Library, LibraryFolder, PreloadedProcess, Program, Report, Torch, prepare_in, run, run_until,
-    write_library,
+    Library, LibraryFolder, PreloadedProcess, Program, Report, Torch, prepare_in, run, run_interruptible,
+    run_until, write_library,
 };
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
@@ -330,6 +330,23 @@ fn a_run_that_is_stopped_is_ended() {
     let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
     let report = run_until(&asked, &torch(stub().join("torch")), &prepared, || true).expect("it starts");
     assert!(report.is_cut && report.error.as_deref() == Some("SIGKILL"), "{report:?}");
+}
+
+#[test]
+fn a_program_that_ctrl_c_did_not_reach_gets_it_from_the_command() {
+    if !has_python() {
+        return;
+    }
+    let folder = folder();
+    link_runner(folder.path());
+    let file = folder.path().join("program.py");
+    fs::write(&file, "import time\ntime.sleep(600)\n").expect("the program is written");
+    let asked = program(file, folder.path().join("output"));
+    let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
+    let torch = torch(stub().join("torch"));
+    let report = run_interruptible(&asked, &torch, &prepared, || true).expect("it starts");
+    assert_eq!((report.status, report.error.as_deref()), (130, Some("KeyboardInterrupt")), "{report:?}");
+    assert!(!report.is_cut, "its memory is counted");
 }
 
 #[test]
