@@ -7,7 +7,8 @@
 // 8 float32, 9 float64), channels last (0 or 1), dimensions; then input, filter, output, stride, padding, dilation.
 // Writes a line for each: how many configurations came before the one taken, the workspace as the configuration and as the plan have
 // it, the engine and its knobs. With "plan" the plan is built, as PyTorch does; with "config" it is not, which is five times faster and
-// gave the same bytes for 134,592 convolutions.
+// gave the same bytes for 134,592 convolutions. With "largest" all plans are built, as PyTorch does under torch.backends.cudnn.benchmark,
+// and the one with the largest workspace is written.
 #include <cudnn.h>
 #include <cstdio>
 #include <cstdlib>
@@ -109,7 +110,7 @@ static int64_t config_bytes(D config) {
     return -1;
 }
 
-static std::string ask(const std::vector<int64_t>& v, bool with_plan) {
+static std::string ask(const std::vector<int64_t>& v, bool with_plan, bool largest) {
     if (v.size() < 4) throw Fail{"line", 0};
     int64_t operation = v[0], type = v[1], dims = v[3];
     bool last = v[2] != 0;
@@ -167,6 +168,8 @@ static std::string ask(const std::vector<int64_t>& v, bool with_plan) {
     ok(graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &op.d), "ops");
     ok(graph.fin(), "graph");
     int before = 0;
+    int64_t most_bytes = -1;
+    std::string found;
     for (cudnnBackendHeurMode_t heur : {CUDNN_HEUR_MODE_INSTANT, CUDNN_HEUR_MODE_FALLBACK}) {
         Desc heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
         ok(heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph.d), "heurgraph");
@@ -177,7 +180,7 @@ static std::string ask(const std::vector<int64_t>& v, bool with_plan) {
         if (cudnnBackendGetAttribute(heuristics.d, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr)
             != CUDNN_STATUS_SUCCESS) { before += 1000; continue; }
         // The first ones are enough nearly always; all of them are asked for when they are not.
-        for (int64_t most : {(int64_t)4, count}) {
+        for (int64_t most : {largest ? count : (int64_t)4, count}) {
             if (most > count) most = count;
             std::vector<Desc> configs;
             std::vector<D> raw;
@@ -200,20 +203,31 @@ static std::string ask(const std::vector<int64_t>& v, bool with_plan) {
                     int64_t n = 0;
                     cudnnBackendGetAttribute(plan.d, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, &of_plan);
                 }
-                text = std::to_string(before) + " " + std::to_string(config_bytes(raw[i])) + " " + std::to_string(of_plan) + " ";
-                engine_of(raw[i], text);
-                return text;
+                int64_t bytes = largest ? of_plan : config_bytes(raw[i]);
+                text = std::to_string(before) + " " + std::to_string(bytes) + " " + std::to_string(of_plan) + " ";
+                if (!largest) {
+                    engine_of(raw[i], text);
+                    return text;
+                }
+                if (of_plan > most_bytes) {
+                    engine_of(raw[i], text);
+                    most_bytes = of_plan;
+                    found = text;
+                }
+                before++;
             }
             if (most == count) break;
             before = base;
         }
-        before += 100;
+        if (!largest) before += 100;
     }
+    if (most_bytes >= 0) return found;
     return "none " + std::to_string(before);
 }
 
 int main(int argc, char** argv) {
-    bool with_plan = argc > 1 && !strcmp(argv[1], "plan");
+    bool largest = argc > 1 && !strcmp(argv[1], "largest");
+    bool with_plan = largest || (argc > 1 && !strcmp(argv[1], "plan"));
     double limit = argc > 2 ? atof(argv[2]) : 1e9;
     timespec t0, t;
     clock_gettime(CLOCK_MONOTONIC, &t0);
@@ -230,7 +244,7 @@ int main(int argc, char** argv) {
         int64_t n;
         while (in >> n) v.push_back(n);
         try {
-            puts(ask(v, with_plan).c_str());
+            puts(ask(v, with_plan, largest).c_str());
         } catch (Fail& f) {
             printf("fail %s %d\n", f.what, f.status);
         }

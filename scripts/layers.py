@@ -7,6 +7,8 @@
     python scripts/layers.py table crates/base/gpus/src/layers.bin answers.*.z
     python scripts/layers.py questions networks.txt answers.*.z      # what `cargo run -p blockyard-gpus --example layers` reads
 
+The largest workspaces, which `torch.backends.cudnn.benchmark` tries, are in largest.bin: `choose --few`, `ask --largest`.
+
 `ask` only asks and runs no convolution. How the file is read: crates/base/gpus/src/tables/layers.rs. With `--without NETWORKS` the layers
 that only those networks have are left out, and `questions --only NETWORKS` gives those networks' sizes: so a tenth is held back.
 """
@@ -74,7 +76,9 @@ SOME = [
     128,
 ]
 SOME += [150, 160, 192, 200, 224, 256]
-BATCHES = {"many": MANY, "some": SOME}
+FEW = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256]
+FOUR = [16, 32, 64, 128]
+BATCHES = {"few": FEW, "four": FOUR, "many": MANY, "some": SOME}
 # Elements of a layer's largest operand. Fewer images than this are asked for anyway.
 MOST, LEAST = 6e8, 2
 # Types as PyTorch numbers them, and whether channels are last. Row `operation * 6 + kind` of a layer is of one operation and kind.
@@ -145,7 +149,7 @@ def choose(arguments):
     for chosen in ("many", "some"):
         for layer, its in level.items():
             if its == chosen:
-                print(chosen, layer)
+                print("few" if arguments.few else chosen, layer)
 
 
 def codes(asked, answers):
@@ -173,7 +177,7 @@ def codes(asked, answers):
 
 def work(job):
     """The answers for some layers, a line for each row: the layer, the batches, the number of the row, and the runs of codes."""
-    command, lines, end = job
+    command, mode, lines, end = job
     left = end - time.time()
     if left < 5:
         return None
@@ -186,7 +190,7 @@ def work(job):
             rows.append((text, level, number, batches))
             asked += [layer.question(operation, dtype, last, batch) for batch in batches]
     done = subprocess.run(
-        [command, "config", str(left + 20)], input="\n".join(asked) + "\n", capture_output=True, text=True
+        [command, mode, str(left + 20)], input="\n".join(asked) + "\n", capture_output=True, text=True
     )
     answers = done.stdout.splitlines()
     if len(answers) < len(asked):
@@ -204,7 +208,9 @@ def ask(arguments):
     began = time.time()
     end = began + arguments.seconds
     lines = open(arguments.layers).read().splitlines()
-    jobs = [(arguments.cudnn, lines[at : at + arguments.chunk], end) for at in range(0, len(lines), arguments.chunk)]
+    mode = "largest" if arguments.largest else "config"
+    starts = range(0, len(lines), arguments.chunk)
+    jobs = [(arguments.cudnn, mode, lines[at : at + arguments.chunk], end) for at in starts]
     out, size, part, total, used = [], 0, 0, 0, 0
 
     def write():
@@ -389,6 +395,7 @@ def main():
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("choose")
     command.add_argument("networks")
+    command.add_argument("--few", action="store_true")
     command.set_defaults(run=choose)
     command = commands.add_parser("ask")
     command.add_argument("cudnn")
@@ -396,6 +403,7 @@ def main():
     command.add_argument("out")
     command.add_argument("seconds", type=float)
     command.add_argument("--chunk", type=int, default=40)
+    command.add_argument("--largest", action="store_true")
     command.set_defaults(run=ask)
     command = commands.add_parser("table")
     command.add_argument("out")

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 
 pub use estimate::{WorkspaceRequest, estimate};
 #[cfg(feature = "networks")]
-pub use layers::{LayerSize, LayerTable, size_in_layers};
+pub use layers::{LayerSize, LayerTable, largest_in_layers, size_in_layers};
 
 static RECORDED: &[u8] = include_bytes!("tables.bin");
 

@@ -11,6 +11,7 @@ mod workspaces;
 
 use std::ffi::{c_char, c_int};
 
+pub(crate) use self::backend::is_trying_engines;
 use crate::abi::{Out, put_text, text};
 use crate::non_pytorch;
 use crate::settings::settings;

@@ -27,6 +27,8 @@ use super::estimate::{Code, Shape, WorkspaceRequest};
 use super::number;
 
 static LAYERS: &[u8] = include_bytes!("../layers.bin");
+/// A table in the same form, of fewer networks and batches.
+static LARGEST: &[u8] = include_bytes!("../largest.bin");
 
 /// A size that the table gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,14 @@ pub enum LayerSize {
 pub fn size_in_layers(request: &WorkspaceRequest<'_>) -> Option<LayerSize> {
     static TABLE: OnceLock<LayerTable> = OnceLock::new();
     TABLE.get_or_init(|| LayerTable::read(LAYERS)).find(request)
+}
+
+/// The bytes of the largest workspace that any algorithm of cuDNN wants for a convolution whose layer is one of
+/// a known network: under `torch.backends.cudnn.benchmark` PyTorch allocates it to try all algorithms.
+#[must_use]
+pub fn largest_in_layers(request: &WorkspaceRequest<'_>) -> Option<LayerSize> {
+    static TABLE: OnceLock<LayerTable> = OnceLock::new();
+    TABLE.get_or_init(|| LayerTable::read(LARGEST)).find(request)
 }
 
 /// Lists of batches.
@@ -250,7 +260,7 @@ mod tests {
 
     use flate2::read::ZlibDecoder;
 
-    use super::{LAYERS, LayerSize, LayerTable, size_in_layers};
+    use super::{LAYERS, LayerSize, LayerTable, largest_in_layers, size_in_layers};
     use crate::tables::WorkspaceRequest;
 
     /// Questions to cuDNN on an H200, each with its answer: every 6,000th of a tenth of the networks that the
@@ -296,6 +306,18 @@ mod tests {
             count += 1;
         }
         assert!(count > 300, "{count}");
+    }
+
+    /// Questions for the largest workspace, each with the answer of cuDNN on an H200: every 331st of the table.
+    const LARGEST_RECORDED: &str = include_str!("../../../../../tests/fixtures/workspaces/largest.txt");
+
+    #[test]
+    fn the_largest_sizes_come_back() {
+        for line in LARGEST_RECORDED.lines() {
+            let (lists, bytes) = parts(line);
+            assert_eq!(largest_in_layers(&request(&lists)), Some(LayerSize::Recorded(bytes)), "{line}");
+        }
+        assert!(LARGEST_RECORDED.lines().count() > 300);
     }
 
     #[test]

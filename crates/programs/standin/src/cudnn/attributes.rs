@@ -23,6 +23,7 @@ pub(super) mod name {
     pub(crate) const CONVOLUTION_DILATIONS: c_int = 102;
     pub(crate) const CONVOLUTION_STRIDES: c_int = 103;
     pub(crate) const CONVOLUTION_PRE_PADDINGS: c_int = 105;
+    pub(crate) const HEURISTICS_MODE: c_int = 200;
     pub(crate) const HEURISTICS_GRAPH: c_int = 201;
     pub(crate) const HEURISTICS_RESULTS: c_int = 202;
     pub(crate) const CONFIG_ENGINE: c_int = 300;
@@ -35,6 +36,8 @@ pub(super) mod name {
     pub(crate) const PLAN_JSON: c_int = 405;
     pub(crate) const GRAPH_OPERATIONS: c_int = 801;
     pub(crate) const GRAPH_ENGINE_COUNT: c_int = 802;
+    /// Not of cuDNN: the graph's engines were asked for to be tried.
+    pub(crate) const GRAPH_IS_TRIED: c_int = -1;
     pub(crate) const TENSOR_TYPE: c_int = 901;
     pub(crate) const TENSOR_DIMENSIONS: c_int = 902;
     pub(crate) const TENSOR_STRIDES: c_int = 903;
@@ -51,6 +54,9 @@ pub(super) mod name {
     pub(crate) const BACKWARD_DATA: [c_int; 4] = [708, 710, 709, 711];
     pub(crate) const BACKWARD_FILTER: [c_int; 4] = [714, 716, 715, 717];
 }
+
+/// `CUDNN_HEUR_MODE_FALLBACK`: the list of engines for where those of the heuristics fail.
+pub(super) const FALLBACK: c_int = 2;
 
 /// `cudnnBackendAttributeType_t`: descriptors are values too.
 pub(super) const DESCRIPTOR: c_int = 15;

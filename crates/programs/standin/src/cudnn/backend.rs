@@ -1,15 +1,17 @@
 //! The backend interface: descriptors of operations, engines and plans.
 #![expect(unsafe_code, reason = "functions are exported under cuDNN's names")]
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{In, Out};
-use crate::cudnn::attributes::{DESCRIPTOR, kind, name, size_of};
+use crate::cudnn::attributes::{DESCRIPTOR, FALLBACK, kind, name, size_of};
 use crate::cudnn::{BAD_PARAM, NOT_SUPPORTED, SUCCESS, attention, workspaces};
 use crate::handles::Handles;
 use crate::report;
+use crate::state::{current_device, state};
 use crate::values::note_computation;
 
 /// The engine that cuDNN recommends, whose workspace is recorded or estimated.
@@ -20,6 +22,26 @@ const FIRST_ENGINE: i64 = 0;
 const SECOND_ENGINE: i64 = 1;
 const SECOND_ENGINE_REMARK: &str = "where the workspace that cuDNN recommends for a convolution does not fit, a GPU takes a slower \
      algorithm with a smaller one; none is assumed";
+
+/// The engine of a convolution with the largest workspace. It stands for the engines that PyTorch tries under
+/// `torch.backends.cudnn.benchmark`, for which it asks both for the heuristics' engines and for those where
+/// these fail. Which one wins is a matter of time; the engine that cuDNN recommends is assumed.
+const LARGEST_ENGINE: i64 = 2;
+const WINNER_REMARK: &str = "which algorithm torch.backends.cudnn.benchmark chooses for a convolution is a matter of time on a GPU; the \
+     one that cuDNN recommends is assumed";
+
+const LACKS_LARGEST: &str = "the largest workspace that torch.backends.cudnn.benchmark tries for a convolution may not fit; which \
+     smaller one a GPU tries then is not recorded";
+
+thread_local! {
+    /// Whether PyTorch tries the engines of a convolution, and the engine that it ran last.
+    static TRIED: Cell<(bool, i64)> = const { Cell::new((false, FIRST_ENGINE)) };
+}
+
+/// Whether PyTorch measures the time of engines to choose one.
+pub(crate) fn is_trying_engines() -> bool {
+    TRIED.get().0
+}
 
 /// A descriptor: its kind, and the bytes of each attribute that was set.
 #[derive(Clone, Debug, Default)]
@@ -124,6 +146,12 @@ fn convolution(all: &Descriptors, operations: &[&Descriptor]) -> Option<Convolut
     })
 }
 
+/// Whether PyTorch asked for all engines of the engine's graph.
+fn is_tried(all: &Descriptors, engine: &Descriptor) -> bool {
+    let graph = engine.named(name::ENGINE_GRAPH).and_then(|graph| all.get(graph));
+    graph.is_some_and(|graph| graph.attributes.contains_key(&name::GRAPH_IS_TRIED))
+}
+
 /// Bytes of the workspace that the operations need, and why they are an estimate; `None` where they are
 /// exact.
 fn wanted(all: &Descriptors, handle: usize) -> (u64, Option<&'static str>) {
@@ -132,7 +160,11 @@ fn wanted(all: &Descriptors, handle: usize) -> (u64, Option<&'static str>) {
         engine.and_then(|engine| operations(all, engine, name::ENGINE_GRAPH)).unwrap_or_default();
     if let Some(convolution) = convolution(all, &operations) {
         return match engine.map(|engine| engine.numbers(name::ENGINE_INDEX)).as_deref() {
+            Some([SECOND_ENGINE]) if engine.is_some_and(|engine| is_tried(all, engine)) => {
+                (0, Some(WINNER_REMARK))
+            }
             Some([SECOND_ENGINE]) => (0, Some(SECOND_ENGINE_REMARK)),
+            Some([LARGEST_ENGINE]) => workspaces::largest_of_convolution(&convolution),
             _ => workspaces::of_convolution(&convolution),
         };
     }
@@ -152,6 +184,10 @@ fn workspace(handle: usize) -> i64 {
     let (size, remark) = wanted(&descriptors(), handle);
     if let Some(remark) = remark {
         report::report_estimate(remark);
+    }
+    let free = state().devices.get(current_device()).map(|device| device.free_bytes());
+    if is_trying_engines() && free.is_some_and(|free| size > free) {
+        report::report_estimate(LACKS_LARGEST);
     }
     i64::try_from(size).unwrap_or(i64::MAX)
 }
@@ -197,7 +233,17 @@ fn put_heuristics(handle: usize, wanted: i64, count: Out<i64>, to: Out<u64>) -> 
     let Some(graph) = heuristics.attributes.get(&name::HEURISTICS_GRAPH).cloned() else { return BAD_PARAM };
     let is_convolution = operations(&all, heuristics, name::HEURISTICS_GRAPH)
         .is_some_and(|operations| convolution(&all, &operations).is_some());
-    let engines: &[i64] = if is_convolution { &[FIRST_ENGINE, SECOND_ENGINE] } else { &[FIRST_ENGINE] };
+    let is_fallback = heuristics.small(name::HEURISTICS_MODE) == Some(FALLBACK);
+    let engines: &[i64] = match (is_convolution, is_fallback) {
+        (true, true) => &[LARGEST_ENGINE],
+        (true, false) => &[FIRST_ENGINE, SECOND_ENGINE],
+        (false, _) => &[FIRST_ENGINE],
+    };
+    let named = heuristics.named(name::HEURISTICS_GRAPH);
+    if let Some(graph) = named.filter(|_| engines == [LARGEST_ENGINE]).and_then(|graph| all.get_mut(graph)) {
+        graph.attributes.insert(name::GRAPH_IS_TRIED, Vec::new());
+        TRIED.set((true, FIRST_ENGINE));
+    }
     count.put(i64::try_from(engines.len()).unwrap_or(0));
     if to.is_null() {
         return SUCCESS;
@@ -287,9 +333,17 @@ entries! {
     }
 
     fn cudnnBackendExecute(_handle: usize, plan: usize, _pack: usize) -> c_int {
-        let known = descriptors().get(plan).is_some();
+        let run = {
+            let all = descriptors();
+            let index = || engine(&all, plan)?.numbers(name::ENGINE_INDEX).first().copied();
+            all.get(plan).map(|_| index().unwrap_or(FIRST_ENGINE))
+        };
         note_computation();
-        if known { SUCCESS } else { NOT_SUPPORTED }
+        let Some(run) = run else { return NOT_SUPPORTED };
+        let (is_trying, last) = TRIED.get();
+        // After the last engine was tried, PyTorch runs the one that it chose.
+        TRIED.set((is_trying && (run != FIRST_ENGINE || last == FIRST_ENGINE), run));
+        SUCCESS
     }
 }
 
@@ -297,10 +351,13 @@ entries! {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Descriptor, Descriptors, descriptors, put_heuristics, wanted};
+    use super::{
+        Descriptor, Descriptors, SECOND_ENGINE_REMARK, WINNER_REMARK, descriptors, is_trying_engines,
+        put_heuristics, wanted,
+    };
     use crate::abi::Out;
     use crate::cudnn::SUCCESS;
-    use crate::cudnn::attributes::{kind, name};
+    use crate::cudnn::attributes::{FALLBACK, kind, name};
 
     fn numbers(list: &[i64]) -> Vec<u8> {
         list.iter().flat_map(|number| number.to_le_bytes()).collect()
@@ -351,8 +408,47 @@ mod tests {
         assert_eq!((found, count), (SUCCESS, 2));
         let of = |config: i64| wanted(&descriptors(), usize::try_from(config).unwrap_or(0));
         assert_eq!(of(configs[0]), (30_704_831, None));
-        let (bytes, remark) = of(configs[1]);
-        assert_eq!(bytes, 0);
-        assert!(remark.is_some(), "which algorithm a GPU takes then is not recorded");
+        assert_eq!(
+            of(configs[1]),
+            (0, Some(SECOND_ENGINE_REMARK)),
+            "which algorithm a GPU takes then is not recorded"
+        );
+    }
+
+    /// The bytes are cuDNN's answer on an H200.
+    #[test]
+    fn where_engines_are_tried_the_largest_workspace_is_among_them() {
+        let fallback = {
+            let mut all = descriptors();
+            let handle = heuristics(&mut all);
+            if let Some(found) = all.get_mut(usize::try_from(handle).unwrap_or(0)) {
+                found.attributes.insert(name::HEURISTICS_MODE, FALLBACK.to_le_bytes().to_vec());
+            }
+            handle
+        };
+        let mut configs = [add(&mut descriptors(), 3, []), 0];
+        let mut count = 0_i64;
+        let mut put = |handle: i64, to: &mut [i64]| {
+            put_heuristics(
+                usize::try_from(handle).unwrap_or(0),
+                i64::try_from(to.len()).unwrap_or(0),
+                Out::at(&raw mut count as u64),
+                Out::at(to.as_mut_ptr() as u64),
+            )
+        };
+        assert_eq!(put(fallback, &mut configs[..1]), SUCCESS);
+        assert!(is_trying_engines());
+        let of = |config: i64| wanted(&descriptors(), usize::try_from(config).unwrap_or(0));
+        assert_eq!(of(configs[0]), (497_156_096, None));
+        // The same graph, by the heuristics.
+        if let Some(found) = descriptors().get_mut(usize::try_from(fallback).unwrap_or(0)) {
+            found.attributes.remove(&name::HEURISTICS_MODE);
+        }
+        let mut others = {
+            let mut all = descriptors();
+            [add(&mut all, 3, []), add(&mut all, 3, [])]
+        };
+        assert_eq!(put(fallback, &mut others), SUCCESS);
+        assert_eq!(of(others[1]), (0, Some(WINNER_REMARK)));
     }
 }

@@ -4,8 +4,8 @@ use std::ffi::c_int;
 
 use blockyard_gpus::recurrent::{self, Algorithm, Kind};
 use blockyard_gpus::tables::{
-    LayerSize, Operands, WorkspaceRequest, dtype, estimate, hash, recorded_size, size_in_layers,
-    size_in_networks,
+    LayerSize, Operands, WorkspaceRequest, dtype, estimate, hash, largest_in_layers, recorded_size,
+    size_in_layers, size_in_networks,
 };
 
 use crate::cudnn::backend::{Convolution, Tensor};
@@ -38,6 +38,11 @@ fn is_channels_last(tensor: &Tensor) -> Option<bool> {
         return (!spatial.is_empty() && tensor.strides.last() == tensor.sizes.get(1)).then_some(true);
     }
     Some(tensor.strides.get(1) == Some(&1))
+}
+
+/// Whether channels lie last in the operands.
+fn is_last(asked: &Convolution) -> bool {
+    [&asked.input, &asked.output, &asked.filter].into_iter().find_map(is_channels_last).unwrap_or(false)
 }
 
 /// Sizes with channels rounded up to what tensor cores read at once.
@@ -89,8 +94,7 @@ impl Operator<'_> {
 /// Bytes of a convolution's workspace, and why they are an estimate; `None` where they are exact.
 pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>) {
     let (input, output) = (asked.input.sizes.as_slice(), asked.output.sizes.as_slice());
-    let is_last =
-        [&asked.input, &asked.output, &asked.filter].into_iter().find_map(is_channels_last).unwrap_or(false);
+    let is_last = is_last(asked);
     // The layers of networks are searched first: their keys are longer, so no layer is confused with another.
     let of_layer = in_layers(asked, is_last);
     if let Some(LayerSize::Recorded(size)) = of_layer {
@@ -122,6 +126,22 @@ pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>)
         }
     }
 }
+
+/// Bytes of the largest workspace that any algorithm wants for a convolution, and why they are an estimate.
+pub(super) fn largest_of_convolution(asked: &Convolution) -> (u64, Option<&'static str>) {
+    let found = request(asked, is_last(asked)).and_then(|request| largest_in_layers(&request));
+    match found {
+        Some(LayerSize::Recorded(size)) => (size, None),
+        Some(LayerSize::Near(size)) => (size, Some(NEAR_LARGEST)),
+        // No algorithm is known to want more than the one that cuDNN recommends.
+        None => (of_convolution(asked).0, Some(UNKNOWN_LARGEST)),
+    }
+}
+
+const NEAR_LARGEST: &str = "the largest workspace that torch.backends.cudnn.benchmark tries for a convolution was recorded with \
+     another batch, and is estimated";
+const UNKNOWN_LARGEST: &str = "the largest workspace that torch.backends.cudnn.benchmark tries for a convolution is not \
+     recorded: the peak may be higher";
 
 fn request(asked: &Convolution, is_last: bool) -> Option<WorkspaceRequest<'_>> {
     let (number, element) = kind(asked.input.kind)?;
