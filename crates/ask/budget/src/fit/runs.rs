@@ -182,7 +182,7 @@ impl ImportsProcess {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The process for a run of `program`; `None` if the run needs a process of its own.
+    /// The process for a run of `program`; `None` if the run needs a separate process.
     fn of(&self, program: &Program, torch: &Torch, prepared: &LibraryFolder) -> Option<PreloadedProcess> {
         // Modules may read these variables while they are loaded.
         if !program.environment.is_empty() {

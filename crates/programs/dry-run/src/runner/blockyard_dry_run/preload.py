@@ -98,7 +98,7 @@ def serve(modules, program):
         answer({"fault": f"{type(fault).__name__}: {fault}"})
         os._exit(1)
     if program is None:
-        # With the objects of a program's own imports, Python collects garbage when it does so in a process of its own.
+        # With the objects of a program's own imports, Python collects garbage when it does so in a separate process.
         gc.collect()
         gc.freeze()
     running, text = {}, b""
