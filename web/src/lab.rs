@@ -393,7 +393,7 @@ impl Feature<LabSignals> {
 
     fn take_answer(self, of: &PtrEq<Run>, answer: LabAnswer) {
         self.write_answers(of, |answers| match answer {
-            LabAnswer::WhatIf(found) => answers.what_if.insert(0, PtrEq::new(found)),
+            LabAnswer::WhatIf(found) => answers.what_if.insert(0, PtrEq::new(*found)),
             LabAnswer::Autopsy(found) => answers.autopsy = Some(PtrEq::new(found)),
             LabAnswer::Bound(found) => answers.bound = Some(PtrEq::new(found)),
             LabAnswer::CompareAllocators(found) => answers.compare = Some(PtrEq::new(found)),

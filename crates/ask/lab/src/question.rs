@@ -48,7 +48,7 @@ pub enum Question {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LabAnswer {
     /// The answer to [`Question::WhatIf`] and [`Question::Change`].
-    WhatIf(WhatIf),
+    WhatIf(Box<WhatIf>),
     /// The answer to [`Question::Autopsy`]; `None` if the run does not go out of memory.
     Autopsy(Option<Box<Autopsy>>),
     /// The answer to [`Question::Bound`].
@@ -91,13 +91,14 @@ impl Question {
     ) -> Result<LabAnswer, LabError> {
         Ok(match self {
             Self::WhatIf { conditions, samples } => {
-                LabAnswer::WhatIf(what_if(run, conditions, *samples, on_progress)?)
+                LabAnswer::WhatIf(Box::new(what_if(run, conditions, *samples, on_progress)?))
             }
             Self::Autopsy(conditions) => {
                 LabAnswer::Autopsy(autopsy(run, conditions, on_progress)?.map(Box::new))
             }
             Self::Change { conditions, change, request, samples } => {
-                LabAnswer::WhatIf(try_change(run, conditions, change, *request, *samples, on_progress)?)
+                let tried = try_change(run, conditions, change, *request, *samples, on_progress)?;
+                LabAnswer::WhatIf(Box::new(tried))
             }
             Self::Bound => LabAnswer::Bound(bound(run, on_progress)?),
             Self::CompareAllocators(conditions) => {
