@@ -7,6 +7,7 @@ mod answers;
 mod conditions;
 mod moments;
 mod pool;
+mod search;
 mod sheet;
 mod trial;
 mod verdict;
@@ -18,12 +19,12 @@ pub(crate) use sheet::{Cell, Sheet};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blockyard_lab::{Conditions, LabAnswer, Question, QuestionKind, Row, RunSource};
+use blockyard_lab::{Conditions, LabAnswer, Question, QuestionKind, RunSource};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_record::StepOutcome;
 use blockyard_replay::Progress;
 use blockyard_rules::Release;
-use blockyard_worker::questions::{LabReply, ReportOptions};
+use blockyard_worker::questions::{LabReply, LabTask, ReportOptions};
 use blockyard_workload::Workload;
 use leptos::prelude::*;
 use web_sys::Blob;
@@ -34,6 +35,7 @@ use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
 use crate::view::parts;
+use conditions::ConditionsError;
 use pool::RunData;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -238,26 +240,28 @@ impl Feature<LabSignals> {
         let kind = self.kind.get_untracked();
         let question = match kind {
             QuestionKind::WhatIf => self
-                .conditions()
+                .read(kind, self.conditions())
                 .map(|conditions| Question::WhatIf { conditions: vec![conditions], samples: SAMPLES }),
-            QuestionKind::Search => self.own_conditions().map(Question::Candidates),
-            QuestionKind::Autopsy => self.own_conditions().map(Question::Autopsy),
-            QuestionKind::Bound => Ok(Question::Bound),
-            QuestionKind::CompareAllocators => self.own_conditions().map(Question::CompareAllocators),
-            QuestionKind::Leaks => Ok(Question::Leaks),
+            QuestionKind::Autopsy => self.read(kind, self.own_conditions()).map(Question::Autopsy),
+            QuestionKind::Bound => Some(Question::Bound),
+            QuestionKind::CompareAllocators => {
+                self.read(kind, self.own_conditions()).map(Question::CompareAllocators)
+            }
+            QuestionKind::Leaks => Some(Question::Leaks),
+            QuestionKind::Search => return self.search(),
             QuestionKind::Verdict => return self.make_verdict(),
             // A comparison is asked once the reader has chosen the other file.
             QuestionKind::Diff => return,
         };
-        match question {
-            Ok(question) => {
-                self.send(question, None, move |of, answer| self.take_answer(&of, answer));
-            }
-            Err(why) => {
-                let run = self.session.run.get_untracked();
-                self.fail(&run, kind, &why);
-            }
+        if let Some(question) = question {
+            self.send(question, None, move |of, answer| self.take_answer(&of, answer));
         }
+    }
+
+    /// The conditions of the panel's fields; `None` for wrong ones, which is then the error of this question.
+    fn read(self, kind: QuestionKind, fields: Result<Conditions, ConditionsError>) -> Option<Conditions> {
+        let run = self.session.run.get_untracked();
+        fields.map_err(|why| self.fail(&run, kind, &why)).ok()
     }
 
     /// Asks for the differences between the shown run and another file.
@@ -277,6 +281,20 @@ impl Feature<LabSignals> {
         on_answer: impl Fn(PtrEq<Run>, LabAnswer) + 'static,
     ) {
         let kind = question.kind();
+        let of = self.begin(kind);
+        let task = LabTask::Ask { run: self.asked_device(), question };
+        let asked = of.clone();
+        self.put(kind, &asked, &task, content, move |reply| {
+            if let LabReply::Answered(answer) = reply {
+                self.work.set(None);
+                on_answer(of.clone(), *answer);
+                self.renew_verdict();
+            }
+        });
+    }
+
+    /// Ends the question that is being answered, and begins one about the shown run.
+    fn begin(self, kind: QuestionKind) -> PtrEq<Run> {
         let ended = self.work.with_untracked(|work| work.as_ref().map(|work| work.kind));
         if ended.is_some() {
             pool::cancel();
@@ -289,28 +307,39 @@ impl Feature<LabSignals> {
             answers.is_verdict_due = kind != QuestionKind::Verdict
                 && (answers.is_verdict_due || ended == Some(QuestionKind::Verdict));
         });
-        let Some(run_data) = self.run_data() else {
-            return self.fail(&of, kind, &"the requests of this run are not at hand: open the file again");
-        };
         self.work.set(Some(LabWork { kind, ..LabWork::default() }));
-        let device = self.asked_device();
-        pool::ask(&run_data, device, question, content, move |reply| match reply {
+        of
+    }
+
+    /// Gives a task of a question to the workers. `on_reply` gets the reply that ends the task.
+    fn put(
+        self,
+        kind: QuestionKind,
+        of: &PtrEq<Run>,
+        task: &LabTask,
+        content: Option<&Blob>,
+        on_reply: impl Fn(LabReply) + 'static,
+    ) {
+        let Some(run_data) = self.run_data() else {
+            self.work.set(None);
+            return self.fail(of, kind, &"the requests of this run are not at hand: open the file again");
+        };
+        let (of, on_reply): (_, Box<dyn Fn(LabReply)>) = (of.clone(), Box::new(on_reply));
+        let on_reply = move |reply| match reply {
             Ok(LabReply::Progress(progress)) => self.show_progress(progress),
             Ok(LabReply::Taken(runs)) => self.write_answers(&of, |answers| answers.runs = runs),
-            Ok(LabReply::Answered(answer)) => {
-                self.work.set(None);
-                on_answer(of.clone(), *answer);
-                self.renew_verdict();
-            }
-            Ok(_) => {}
+            Ok(reply) => on_reply(reply),
             Err(why) => {
+                // The other tasks of a search are of no use.
+                pool::cancel();
                 self.work.set(None);
                 self.fail(&of, kind, &why);
                 if self.is_verdict_due() {
                     self.make_verdict();
                 }
             }
-        });
+        };
+        pool::ask(&run_data, task, content, Rc::new(on_reply));
     }
 
     fn show_progress(self, progress: Progress) {
@@ -363,105 +392,18 @@ impl Feature<LabSignals> {
     }
 
     fn take_answer(self, of: &PtrEq<Run>, answer: LabAnswer) {
-        match answer {
-            LabAnswer::Candidates(settings) => self.try_settings(of, &settings),
-            answer => self.write_answers(of, |answers| match answer {
-                LabAnswer::WhatIf(found) => answers.what_if.insert(0, PtrEq::new(found)),
-                LabAnswer::Autopsy(found) => answers.autopsy = Some(PtrEq::new(found)),
-                LabAnswer::Bound(found) => answers.bound = Some(PtrEq::new(found)),
-                LabAnswer::CompareAllocators(found) => answers.compare = Some(PtrEq::new(found)),
-                LabAnswer::Leaks(found) => answers.leaks = Some(PtrEq::new(found)),
-                LabAnswer::Verdict(found) => {
-                    answers.autopsy = Some(PtrEq::new(found.autopsy.clone()));
-                    answers.verdict = Some(PtrEq::new(*found));
-                }
-                LabAnswer::Candidates(_)
-                | LabAnswer::ReplayUnder(_)
-                | LabAnswer::Search(_)
-                | LabAnswer::Diff(_) => {}
-            }),
-        }
-    }
-
-    /// Tries all settings, each as a task for the pool of workers. Rows are shown as they arrive.
-    fn try_settings(self, of: &PtrEq<Run>, settings: &[String]) {
-        let (Ok(own), Some(run_data)) = (self.own_conditions(), self.run_data()) else { return };
-        let mut all = vec![own.clone()];
-        all.extend(settings.iter().map(|conf| own.and_conf(conf)));
-        let total = all.len();
-        let search = SettingSearch { rows: vec![None; total], found: None };
-        self.write_answers(of, |answers| answers.search = Some(search));
-        let progress = Progress { phase: "trying settings".to_owned(), done: 0, total: total as u64 };
-        self.work.set(Some(LabWork { kind: QuestionKind::Search, progress }));
-        let device = self.asked_device();
-        for (index, conditions) in all.into_iter().enumerate() {
-            let question = Question::ReplayUnder(conditions);
-            let of = of.clone();
-            pool::ask(&run_data, device, question, None, move |reply| match reply {
-                Ok(LabReply::Answered(answer)) => {
-                    if let LabAnswer::ReplayUnder(row) = *answer {
-                        self.take_row(&of, index, row);
-                    }
-                }
-                Ok(LabReply::Taken(runs)) => self.write_answers(&of, |answers| answers.runs = runs),
-                Ok(_) => {}
-                Err(why) => {
-                    pool::cancel();
-                    self.work.set(None);
-                    self.fail(&of, QuestionKind::Search, &why);
-                }
-            });
-        }
-    }
-
-    fn take_row(self, of: &PtrEq<Run>, index: usize, row: Row) {
-        let mut all = None;
-        self.write_answers(of, |answers| {
-            let Some(search) = &mut answers.search else { return };
-            if let Some(slot) = search.rows.get_mut(index) {
-                *slot = Some(row);
+        self.write_answers(of, |answers| match answer {
+            LabAnswer::WhatIf(found) => answers.what_if.insert(0, PtrEq::new(*found)),
+            LabAnswer::Autopsy(found) => answers.autopsy = Some(PtrEq::new(found)),
+            LabAnswer::Bound(found) => answers.bound = Some(PtrEq::new(found)),
+            LabAnswer::CompareAllocators(found) => answers.compare = Some(PtrEq::new(found)),
+            LabAnswer::Leaks(found) => answers.leaks = Some(PtrEq::new(found)),
+            LabAnswer::Verdict(found) => {
+                answers.autopsy = Some(PtrEq::new(found.autopsy.clone()));
+                answers.verdict = Some(PtrEq::new(*found));
             }
-            let mut rows = search.rows.iter().flatten().cloned();
-            if search.rows.iter().all(Option::is_some)
-                && let Some(baseline) = rows.next()
-            {
-                all = Some((baseline, rows.collect()));
-            }
-            let (done, _) = search.progress();
-            self.work.update(|work| {
-                if let Some(work) = work {
-                    work.progress.done = done as u64;
-                }
-            });
-        });
-        if let Some((baseline, rows)) = all {
-            self.recommend(of, baseline, rows);
-        }
-    }
-
-    /// Asks which of the rows of a search is best, which needs the run.
-    fn recommend(self, of: &PtrEq<Run>, baseline: Row, rows: Vec<Row>) {
-        let (Ok(conditions), Some(run_data)) = (self.own_conditions(), self.run_data()) else { return };
-        let question = Question::Recommend { conditions, baseline: Box::new(baseline), rows };
-        let of = of.clone();
-        pool::ask(&run_data, self.asked_device(), question, None, move |reply| match reply {
-            Ok(LabReply::Answered(answer)) => {
-                if let LabAnswer::Search(found) = *answer {
-                    self.write_answers(&of, |answers| {
-                        if let Some(search) = &mut answers.search {
-                            search.found = Some(PtrEq::new(*found));
-                        }
-                    });
-                    self.work.set(None);
-                    self.renew_verdict();
-                }
-            }
-            Ok(LabReply::Taken(runs)) => self.write_answers(&of, |answers| answers.runs = runs),
-            Ok(_) => {}
-            Err(why) => {
-                self.work.set(None);
-                self.fail(&of, QuestionKind::Search, &why);
-            }
+            // It has the name of the other file.
+            LabAnswer::Diff(_) => {}
         });
     }
 }

@@ -196,12 +196,7 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
                 </section>
                 <section class="panel transport" aria-labelledby="run-title">
                     <h2 class="visually-hidden" id="run-title">"Run"</h2>
-                    {player::player(session)}
-                    <div class="over-time">
-                        {timeline::timeline(session)}
-                        {mini_map::mini_map(session)}
-                        {player::slider(session)}
-                    </div>
+                    {player::over_time(session)}
                 </section>
                 {map::map(session)}
                 {allocations::allocations(session)}

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use blockyard_lab::{Question, RunSource};
+use blockyard_lab::RunSource;
 use blockyard_worker::questions::{LabReply, LabTask, ReportOptions};
 use thiserror::Error;
 use wasm_bindgen::prelude::*;
@@ -61,7 +61,7 @@ fn most_workers() -> usize {
     browser::cores().clamp(1, MAX_WORKERS)
 }
 
-type OnReply = Rc<dyn Fn(TaskReply)>;
+pub(super) type OnReply = Rc<dyn Fn(TaskReply)>;
 
 struct Task {
     /// The runs that the worker has to read first; `None` if the task brings its own.
@@ -103,16 +103,10 @@ fn message(task: &LabTask, content: Option<&Blob>) -> Result<JsValue, TaskError>
     workers::task(task, &file).map_err(|_| TaskError::NotSent)
 }
 
-/// Puts a question into the queue. A worker answers it as soon as one is free.
-pub(super) fn ask(
-    run_data: &Rc<RunData>,
-    run: Option<usize>,
-    question: Question,
-    content: Option<&Blob>,
-    on_reply: impl Fn(TaskReply) + 'static,
-) {
-    match message(&LabTask::Ask { run, question }, content) {
-        Ok(message) => put(Task { run_data: Some(run_data.clone()), message, on_reply: Rc::new(on_reply) }),
+/// Puts a task about runs into the queue. A worker does it as soon as one is free.
+pub(super) fn ask(run_data: &Rc<RunData>, task: &LabTask, content: Option<&Blob>, on_reply: OnReply) {
+    match message(task, content) {
+        Ok(message) => put(Task { run_data: Some(run_data.clone()), message, on_reply }),
         Err(why) => on_reply(Err(why)),
     }
 }
@@ -254,14 +248,14 @@ fn receive(number: u32, message: WorkerMessage<LabReply>) {
                 member.run_data = member.task.as_ref().and_then(|task| task.run_data.clone());
                 member.send_next();
             }
-            Ok(LabReply::Answered(_)) | Err(_) => {
+            Ok(LabReply::Progress(_)) => {}
+            Ok(_) | Err(_) => {
                 member.task = None;
                 if has_failed {
                     pool.members.remove(place);
                 }
                 pool.dispatch();
             }
-            Ok(_) => {}
         }
         on_reply
     });

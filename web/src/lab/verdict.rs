@@ -10,13 +10,7 @@ use crate::session::Feature;
 impl Feature<LabSignals> {
     /// Asks for the verdict under the conditions of the panel's fields.
     pub(super) fn make_verdict(self) {
-        let conditions = match self.own_conditions() {
-            Ok(conditions) => conditions,
-            Err(why) => {
-                let run = self.session.run.get_untracked();
-                return self.fail(&run, QuestionKind::Verdict, &why);
-            }
-        };
+        let Some(conditions) = self.read(QuestionKind::Verdict, self.own_conditions()) else { return };
         let asked = conditions.clone();
         self.send(Question::Verdict(conditions), None, move |of, answer| {
             self.take_answer(&of, answer);

@@ -14,9 +14,23 @@ use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{choice, choices, click, flag, icon_button, on, play_button, select, text};
 use crate::view::step::step_text;
+use crate::view::{mini_map, timeline};
 
 /// The list has at most this many labels, since nobody reads a longer list.
 const MAX_LABELS: usize = 2000;
+
+/// The player, and below it the timeline with a slider.
+pub(super) fn over_time(session: Session) -> AnyView {
+    view! {
+        {player(session)}
+        <div class="over-time">
+            {timeline::timeline(session)}
+            {mini_map::mini_map(session)}
+            {slider(session)}
+        </div>
+    }
+    .into_any()
+}
 
 pub(crate) fn player(session: Session) -> AnyView {
     let is_file = Memo::new(move |_| session.shows_recording());

@@ -19,7 +19,7 @@ use crate::python_program::PYTHON;
 use crate::session::Session;
 use crate::story::CONTEXT;
 use crate::view::kit::{Options, button, click, flag, on, select, text};
-use crate::view::{allocations, lab, map, mini_map, player, stage, step, timeline};
+use crate::view::{allocations, lab, map, player, stage, step};
 
 /// The id of the text field, by which the page's keys find the field.
 pub(crate) use editor::PROGRAM_ID;
@@ -198,12 +198,7 @@ fn invitation(session: Session) -> AnyView {
 fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     view! {
         <section class="panel transport" aria-label="Run">
-            {player::player(session)}
-            <div class="over-time">
-                {timeline::timeline(session)}
-                {mini_map::mini_map(session)}
-                {player::slider(session)}
-            </div>
+            {player::over_time(session)}
         </section>
         <section class="panel stage-panel" aria-label="Memory of the device">
             {stage::stage(session, true)}

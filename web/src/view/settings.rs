@@ -1,6 +1,6 @@
 //! Every key of `PYTORCH_CUDA_ALLOC_CONF` as a form.
 
-use blockyard_rules::{SETTING_KEYS, SettingKey, setting_values, with_setting};
+use blockyard_rules::{SETTING_KEYS, SettingKey, setting_values, shell_line, with_setting};
 use leptos::ev;
 use leptos::prelude::*;
 
@@ -23,7 +23,7 @@ pub(crate) fn form(
     let toggled = on(move |event: ev::Event| {
         is_open.set(browser::is_details_open(&event));
     });
-    let line = text(move || format!("export PYTORCH_CUDA_ALLOC_CONF={}", conf.get().trim()));
+    let line = text(move || shell_line(conf.get().trim()));
     view! {
         <details class="settings" data-testid=format!("{id}-settings") on:toggle=toggled>
             <summary>"All settings"</summary>

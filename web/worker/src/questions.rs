@@ -3,7 +3,10 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use blockyard_lab::{LabAnswer as Answer, LabError, Limit, Question, Run, RunSource};
+use blockyard_lab::{
+    Conditions, LabAnswer as Answer, LabError, Limit, Question, Row, Run, RunSource, SearchResult,
+    candidates, replay_under,
+};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
 pub use blockyard_report::ReportOptions;
@@ -34,12 +37,37 @@ pub enum LabTask {
         /// The question.
         question: Question,
     },
+    /// Does a part of a search of settings, which the page divides among its workers.
+    Search {
+        /// The index of the run, as that of [`LabTask::Ask`].
+        run: Option<usize>,
+        /// The part.
+        part: SearchPart,
+    },
     /// Makes the report about a file or a workload. The runs that were read before stay.
     Report {
         /// The file or the workload.
         source: RunSource,
         /// The options of the report.
         options: ReportOptions,
+    },
+}
+
+/// A part of a search of settings.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum SearchPart {
+    /// Says which settings are tried: [`candidates`].
+    Candidates(Conditions),
+    /// Replays the run under one of them: [`replay_under`].
+    Replay(Conditions),
+    /// Says which setting is best: [`SearchResult::of`].
+    Recommend {
+        /// The conditions of the run itself.
+        conditions: Conditions,
+        /// The run under its own settings.
+        baseline: Box<Row>,
+        /// The run under each setting.
+        rows: Vec<Row>,
     },
 }
 
@@ -52,6 +80,12 @@ pub enum LabReply {
     Taken(Vec<RunSummary>),
     /// The answer.
     Answered(Box<Answer>),
+    /// The settings that a search tries.
+    Candidates(Vec<String>),
+    /// The run under one of them.
+    Row(Box<Row>),
+    /// The result of a search.
+    Recommended(Box<SearchResult>),
     /// The report, as HTML.
     Report(String),
     /// The task failed: the error message of the library.
@@ -140,10 +174,7 @@ fn do_task(task: LabTask, file: Option<Blob>, make_report: MakeReport) {
             let made = make_report(source, &options, &mut on_progress);
             return reply(&made.map_or_else(LabReply::Failed, LabReply::Report));
         }
-        LabTask::Ask { run, question } => RUNS.with_borrow(|runs| {
-            // Of equal ones the first.
-            let first = || runs.iter().rev().max_by_key(|run| run.device_order());
-            let run = run.map_or_else(first, |run| runs.get(run)).ok_or(LabError::NoTrace)?;
+        LabTask::Ask { run, question } => with_run(run, |run| {
             let question = match question {
                 Question::Diff(source) => Question::Diff(with_content(source, content)),
                 other => other,
@@ -151,8 +182,36 @@ fn do_task(task: LabTask, file: Option<Blob>, make_report: MakeReport) {
             let answer = question.ask(run, &mut now_nanos, &mut on_progress)?;
             Ok(LabReply::Answered(Box::new(answer)))
         }),
+        LabTask::Search { run, part } => with_run(run, |run| do_part(part, run)),
     };
     reply(&done.unwrap_or_else(|error| LabReply::Failed(error.to_string())));
+}
+
+/// Does a part of a search. It reports no progress, since the page counts the settings that were tried.
+fn do_part(part: SearchPart, run: &Run) -> Result<LabReply, LabError> {
+    let mut go_on = |_: usize| ControlFlow::Continue(());
+    Ok(match part {
+        SearchPart::Candidates(conditions) => LabReply::Candidates(candidates(run, &conditions)),
+        SearchPart::Replay(conditions) => {
+            LabReply::Row(Box::new(replay_under(run, &conditions, 0, &mut go_on)?))
+        }
+        SearchPart::Recommend { conditions, baseline, rows } => {
+            let found = SearchResult::of(run, &conditions, *baseline, rows, &mut go_on)?;
+            LabReply::Recommended(Box::new(found))
+        }
+    })
+}
+
+/// Asks about the run with this index; `None` for the first in [`Run::device_order`].
+fn with_run(
+    index: Option<usize>,
+    ask: impl FnOnce(&Run) -> Result<LabReply, LabError>,
+) -> Result<LabReply, LabError> {
+    RUNS.with_borrow(|runs| {
+        // Of equal ones the first.
+        let first = || runs.iter().rev().max_by_key(|run| run.device_order());
+        ask(index.map_or_else(first, |index| runs.get(index)).ok_or(LabError::NoTrace)?)
+    })
 }
 
 fn with_content(source: RunSource, content: Option<Vec<u8>>) -> RunSource {

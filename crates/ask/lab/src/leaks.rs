@@ -192,7 +192,7 @@ impl SiteGrowth {
         let (first, last) = (later.first()?, later.last()?);
         let never_falls = later.windows(2).all(|pair| matches!(pair, [one, other] if one <= other));
         let rises = later.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count();
-        if !never_falls || rises * 2 <= later.len() - 1 {
+        if !never_falls || rises * 2 < later.len() {
             return None;
         }
         let growth = last.saturating_sub(*first);

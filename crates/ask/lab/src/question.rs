@@ -1,13 +1,12 @@
 //! Questions and answers as plain data, for a caller in another thread or process: a page asks its workers.
 
-use blockyard_replay::{OnProgress, Progress};
+use blockyard_replay::OnProgress;
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::replay_under;
 use crate::{
-    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, LabError, Leaks, QuestionKind, Row, Run,
-    RunSource, SearchResult, Verdict, WhatIf, autopsy, bound, candidates, compare_allocators, diff, leaks,
-    try_change, verdict, what_if,
+    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, LabError, Leaks, QuestionKind, Run,
+    RunSource, Verdict, WhatIf, autopsy, bound, compare_allocators, diff, leaks, try_change, verdict,
+    what_if,
 };
 
 /// A question about a run.
@@ -19,19 +18,6 @@ pub enum Question {
         conditions: Vec<Conditions>,
         /// About how many parts each timeline has.
         samples: usize,
-    },
-    /// Which settings a search tries: [`candidates`].
-    Candidates(Conditions),
-    /// One of the rows of a search: [`replay_under`].
-    ReplayUnder(Conditions),
-    /// Which of the rows of a search is best: [`SearchResult::of`].
-    Recommend {
-        /// The conditions of the run itself.
-        conditions: Conditions,
-        /// The run under its own settings.
-        baseline: Box<Row>,
-        /// The run under each setting.
-        rows: Vec<Row>,
     },
     /// Why the run goes out of memory: [`autopsy`].
     Autopsy(Conditions),
@@ -62,13 +48,7 @@ pub enum Question {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LabAnswer {
     /// The answer to [`Question::WhatIf`] and [`Question::Change`].
-    WhatIf(WhatIf),
-    /// The answer to [`Question::Candidates`]: settings texts.
-    Candidates(Vec<String>),
-    /// The answer to [`Question::ReplayUnder`].
-    ReplayUnder(Row),
-    /// The answer to [`Question::Recommend`].
-    Search(Box<SearchResult>),
+    WhatIf(Box<WhatIf>),
     /// The answer to [`Question::Autopsy`]; `None` if the run does not go out of memory.
     Autopsy(Option<Box<Autopsy>>),
     /// The answer to [`Question::Bound`].
@@ -91,7 +71,6 @@ impl Question {
             Self::Verdict(_) => QuestionKind::Verdict,
             Self::Autopsy(_) | Self::Change { .. } => QuestionKind::Autopsy,
             Self::WhatIf { .. } => QuestionKind::WhatIf,
-            Self::Candidates(_) | Self::ReplayUnder(_) | Self::Recommend { .. } => QuestionKind::Search,
             Self::Leaks => QuestionKind::Leaks,
             Self::Diff(_) => QuestionKind::Diff,
             Self::CompareAllocators(_) => QuestionKind::CompareAllocators,
@@ -112,25 +91,14 @@ impl Question {
     ) -> Result<LabAnswer, LabError> {
         Ok(match self {
             Self::WhatIf { conditions, samples } => {
-                LabAnswer::WhatIf(what_if(run, conditions, *samples, on_progress)?)
-            }
-            Self::Candidates(conditions) => LabAnswer::Candidates(candidates(run, conditions)),
-            Self::ReplayUnder(conditions) => {
-                let total = run.requests().len();
-                let mut tell = |done| on_progress(Progress::new("replaying", done, total));
-                LabAnswer::ReplayUnder(replay_under(run, conditions, 0, &mut tell)?)
-            }
-            Self::Recommend { conditions, baseline, rows } => {
-                let mut tell = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
-                let (baseline, rows) = ((**baseline).clone(), rows.clone());
-                let found = SearchResult::of(run, conditions, baseline, rows, &mut tell)?;
-                LabAnswer::Search(Box::new(found))
+                LabAnswer::WhatIf(Box::new(what_if(run, conditions, *samples, on_progress)?))
             }
             Self::Autopsy(conditions) => {
                 LabAnswer::Autopsy(autopsy(run, conditions, on_progress)?.map(Box::new))
             }
             Self::Change { conditions, change, request, samples } => {
-                LabAnswer::WhatIf(try_change(run, conditions, change, *request, *samples, on_progress)?)
+                let tried = try_change(run, conditions, change, *request, *samples, on_progress)?;
+                LabAnswer::WhatIf(Box::new(tried))
             }
             Self::Bound => LabAnswer::Bound(bound(run, on_progress)?),
             Self::CompareAllocators(conditions) => {

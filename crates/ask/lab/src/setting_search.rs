@@ -144,8 +144,7 @@ fn families(run: &Run, conditions: &Conditions) -> Vec<Vec<String>> {
 /// Replays a run under each of the settings, on as many threads as there are cores, and says which is best.
 ///
 /// `on_step` gets every row as soon as it is known. In WebAssembly there is one thread; the page's workers
-/// answer [`Question::ReplayUnder`](crate::Question) for each of the [`candidates`], and the page calls
-/// [`SearchResult::of`].
+/// call [`replay_under`](crate::replay_under) for each of the [`candidates`], and then [`SearchResult::of`].
 ///
 /// # Errors
 ///

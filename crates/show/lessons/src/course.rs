@@ -96,15 +96,6 @@ pub struct PlannedLesson {
     pub has_exercise: bool,
 }
 
-impl PlannedLesson {
-    /// The least minutes with a class: one minute for each card, one more for each question, and
-    /// [`EXERCISE_MINUTES`] where the class solves the exercise.
-    #[must_use]
-    pub fn least_minutes(&self, cards: u32, questions: u32) -> u32 {
-        cards + questions + if self.has_exercise { EXERCISE_MINUTES } else { 0 }
-    }
-}
-
 /// How many minutes a class needs to solve an exercise.
 pub const EXERCISE_MINUTES: u32 = 8;
 

@@ -8,7 +8,7 @@ use blockyard_lab::{
     VerdictAnswer, VerdictKind, VerdictMoment, known_gpus,
 };
 use blockyard_record::{Bytes, Recording, StackId, counted, grouped, shortened_path};
-use blockyard_rules::conf_text;
+use blockyard_rules::{conf_text, shell_line};
 use leptos::prelude::*;
 
 use super::parts::{conditions_text, first_oom, given_text, hypothesis, line_to_copy};
@@ -100,8 +100,7 @@ fn answer(
         }
         let held = (about == FindingTopic::Certainty).then(|| held(session, found));
         let copied = setting.filter(|_| is_passes);
-        let copied =
-            copied.map(|conf| line_to_copy("verdict-line", format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")));
+        let copied = copied.map(|conf| line_to_copy("verdict-line", shell_line(conf)));
         let title =
             (!items.is_empty()).then(|| view! { <h3>{about.title()}</h3><ul>{items}</ul> }.into_any());
         view! { {title}{copied}{held} }.into_any()

@@ -1,10 +1,10 @@
 //! Questions and answers keep their meaning on their way to a worker and back.
 
-use blockyard_lab::{Conditions, LabAnswer, Question, RunSource};
+use blockyard_lab::{Conditions, LabAnswer, Question, RunSource, SearchResult, replay_under};
 use blockyard_record::Bytes;
 use blockyard_workload::Workload;
 
-use crate::on;
+use crate::{on, on_requests};
 
 const FRAGMENTED: &str = "capacity 96 MiB
 a = alloc 8 MiB; b = alloc 12 MiB; c = alloc 8 MiB; d = alloc 12 MiB; e = alloc 50 MiB
@@ -16,14 +16,23 @@ fn sent<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> T {
 }
 
 #[test]
+fn the_rows_and_the_result_of_a_search_travel_as_bytes() {
+    let source = RunSource::File { name: "fragmented".to_owned(), bytes: FRAGMENTED.as_bytes().to_vec() };
+    let runs = source.runs(&mut on).unwrap();
+    let own = Conditions::default();
+    let row = replay_under(&runs[0], &own.and_limit(Bytes::mib(64)), 0, &mut on_requests).unwrap();
+    assert_eq!(sent(&row), row);
+    let found = SearchResult::of(&runs[0], &own, row.clone(), vec![row], &mut on_requests).unwrap();
+    assert_eq!(sent(&found), found);
+}
+
+#[test]
 fn every_question_and_its_answer_travel_as_bytes() {
     let source = RunSource::File { name: "fragmented".to_owned(), bytes: FRAGMENTED.as_bytes().to_vec() };
     let runs = sent(&source).runs(&mut on).unwrap();
     let own = Conditions::default();
     let questions = [
         Question::WhatIf { conditions: vec![Conditions::with_conf("no_such:1"), own.clone()], samples: 8 },
-        Question::Candidates(own.clone()),
-        Question::ReplayUnder(own.and_limit(Bytes::mib(64))),
         Question::Autopsy(own.clone()),
         Question::Bound,
         Question::CompareAllocators(own),

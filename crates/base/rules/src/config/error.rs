@@ -89,16 +89,3 @@ pub enum ConfigError {
     #[error("Pinned reserve segment size has to be greater than 0")]
     PinnedReserve,
 }
-
-impl ConfigError {
-    /// The exception that Python raises at run time; `None` for numbers that C++ cannot convert, where the
-    /// exception is not known.
-    #[must_use]
-    pub fn python_exception(&self) -> Option<&'static str> {
-        match self {
-            Self::Missing(_) | Self::UnclosedList | Self::BackendChanged { .. } => Some("RuntimeError"),
-            Self::NotAnInteger(_) | Self::IntegerRange(_) | Self::NotAReal(_) | Self::RealRange(_) => None,
-            _ => Some("ValueError"),
-        }
-    }
-}

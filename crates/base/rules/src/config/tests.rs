@@ -175,17 +175,6 @@ fn errors_have_pytorchs_words() {
 }
 
 #[test]
-fn exceptions_are_pythons() {
-    let exception = |text: &str| text.parse::<AllocatorConfig>().unwrap_err().python_exception();
-    assert_eq!(exception("foo:1"), Some("ValueError"));
-    assert_eq!(exception("max_split_size_mb:2"), Some("ValueError"));
-    assert_eq!(exception("expandable_segments:1"), Some("ValueError"));
-    assert_eq!(exception("max_split_size_mb:"), Some("RuntimeError"));
-    assert_eq!(exception("backend:native,backend:cudaMallocAsync"), Some("RuntimeError"));
-    assert_eq!(exception("max_split_size_mb:x"), None);
-}
-
-#[test]
 fn at_run_time_some_options_return_to_their_defaults_and_others_stay() {
     let mut config = config(
         "max_split_size_mb:64,max_non_split_rounding_mb:40,garbage_collection_threshold:0.5,roundup_power2_divisions:4,\

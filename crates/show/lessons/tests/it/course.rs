@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
-    CourseLesson, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson, NINETY_MINUTES, PARTS,
-    PlanPart, PlayedLesson, RightAnswers, TWO_HOURS, TextBlock, course, glossary, lessons, plain, quiz,
+    CourseLesson, EXERCISE_MINUTES, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson,
+    NINETY_MINUTES, PARTS, PlanPart, PlayedLesson, RightAnswers, TWO_HOURS, TextBlock, course, glossary,
+    lessons, plain, quiz,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -214,7 +215,9 @@ fn each_plan_has_the_time_that_its_lessons_take() {
             let lesson = played.iter().find(|lesson| lesson.id == planned.id).unwrap();
             let cards = lesson.cards.iter().filter(|card| card.exercise.is_none()).count();
             let questions = lesson.cards.iter().filter(|card| card.question.is_some()).count();
-            let least = planned.least_minutes(count(cards), count(questions));
+            // With a class: one minute for each card, and one more for each question.
+            let exercise = if planned.has_exercise { EXERCISE_MINUTES } else { 0 };
+            let least = count(cards + questions) + exercise;
             assert!(
                 planned.minutes >= least,
                 "{planned:?} has {cards} cards and {questions} questions: {least} minutes"
