@@ -279,7 +279,7 @@ fn nothing_is_reported_too() {
     let state = recording.initial_state();
     assert_eq!(describe_step(&recording, 0).title, "");
     assert_eq!(map_text(&state, &recording), "no segments\n");
-    assert_eq!(timeline_text(&Series::new(&recording), &recording), "No steps.");
+    assert_eq!(timeline_text(&Series::new(&recording), &recording), "No requests.");
 }
 
 proptest! {
