@@ -117,8 +117,7 @@ impl Axes {
         if width + 8.0 < self.plot.width_px {
             // Above the line, where no curve goes; below only where the line is at the figure's upper edge.
             let top = if y >= 16.0 { y - 15.0 } else { y + 2.0 };
-            let plate =
-                Rect::new((self.plot.right_px() - width - 6.0).floor(), top.round(), width + 6.0, 14.0);
+            let plate = Rect::new((self.plot.x_px + 3.0).floor(), top.round(), width + 6.0, 14.0);
             scene.add_rect(plate, crate::fill::Fill::solid(Role::Background), None);
             let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
             scene.add_text(at, text, TextStyle::new(role, TEXT_PX));

@@ -157,6 +157,14 @@ pub(super) fn draw_peak(
                 && (target.rect.center().x_px - x).abs() < AT_FAILURE_PX
         });
         let texts = if is_at_failure { &[][..] } else { &texts[..] };
+        // The request stands there.
+        let is_covered = scene.targets.iter().any(|target| {
+            matches!(target.what, TargetId::FailedStep(_))
+                && target.rect.grown(1.0).contains(x, range.y_px(bytes))
+        });
+        if is_covered {
+            continue;
+        }
         draw_point(scene, Point::new(x, range.y_px(bytes)), texts, (role, target), air);
     }
 }
