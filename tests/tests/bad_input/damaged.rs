@@ -45,9 +45,13 @@ fn operations(conf: &str) -> String {
         log::operation(&OperationKind::Start, None, &all(&stat_values(&runner.stats()))),
     ];
     for request in workload.requests() {
-        let result = runner.step().unwrap().unwrap();
+        let outcome = runner.step().unwrap().unwrap();
         let kind = OperationKind::of(request).unwrap();
-        lines.push(log::operation(&kind, result.answer().as_ref(), &all(&stat_values(&runner.stats()))));
+        lines.push(log::operation(
+            &kind,
+            runner.answer(&outcome).as_ref(),
+            &all(&stat_values(&runner.stats())),
+        ));
     }
     lines.push(log::operation(&OperationKind::End, None, &[]));
     lines.push(log::trace(runner.trace()));

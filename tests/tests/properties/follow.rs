@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use blockyard_device::VirtualDevice;
+use blockyard_pytorch::AllocationResult;
 use blockyard_record::{
     Backend, BlockId, BlockState, Breakdown, Bytes, DeviceAddr, PoolId, SegmentId, SegmentSnapshot, Snapshot,
-    StreamId,
+    StepOutcome, StreamId,
 };
-use blockyard_replay::{Runner, StepResult};
+use blockyard_replay::Runner;
 use blockyard_workload::{Request, TensorId};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -66,8 +67,9 @@ fn follow(case: &Case) {
     let mut runner = Runner::new(VirtualDevice::new(case.capacity), &case.settings(), &workload);
     let (mut held, mut places) = (LiveAllocations::new(), FirstPlaces::new());
     for request in &case.requests {
-        let result = runner.step().expect("a virtual device does not fail").expect("a request is left");
-        update(&mut held, request, &result);
+        let outcome = runner.step().expect("a virtual device does not fail").expect("a request is left");
+        let answer = runner.answer(&outcome);
+        update(&mut held, request, &outcome, answer.as_ref());
         check_streams(&runner.snapshot(), &mut places);
         check(&runner, &held, case.capacity);
     }
@@ -82,23 +84,28 @@ fn follow(case: &Case) {
     assert_eq!(runner.stats().reserved_bytes.all.current, reserved.signed());
 }
 
-fn update(held: &mut LiveAllocations, request: &Request, result: &StepResult) {
+fn update(
+    held: &mut LiveAllocations,
+    request: &Request,
+    outcome: &StepOutcome,
+    answer: Option<&AllocationResult>,
+) {
     match *request {
-        Request::Allocate { tensor, size, stream } => match result {
-            StepResult::Allocated(addr) if size.is_zero() => assert_eq!(addr.get(), 0),
-            StepResult::Allocated(addr) => {
+        Request::Allocate { tensor, size, stream } => match (outcome, answer) {
+            (StepOutcome::Done, Some(AllocationResult::At(addr))) if size.is_zero() => assert_eq!(*addr, 0),
+            (StepOutcome::Done, Some(AllocationResult::At(addr))) => {
                 assert!(size < Bytes::new(1 << 60));
-                held.insert(tensor, (*addr, size, stream));
+                held.insert(tensor, (DeviceAddr::new(*addr), size, stream));
             }
-            StepResult::OutOfMemory(_) => assert!(size < Bytes::new(1 << 60)),
-            StepResult::Refused(_) => assert!(size >= Bytes::new(1 << 60)),
+            (StepOutcome::OutOfMemory(_), _) => assert!(size < Bytes::new(1 << 60)),
+            (StepOutcome::Refused(_), _) => assert!(size >= Bytes::new(1 << 60)),
             other => panic!("an allocation came to {other:?}"),
         },
         Request::Free { tensor } => {
             held.remove(&tensor);
         }
         Request::SetFraction { fraction } => {
-            let is_refused = matches!(result, StepResult::Refused(_));
+            let is_refused = matches!(outcome, StepOutcome::Refused(_));
             assert_eq!(is_refused, !(0.0..=1.0).contains(&fraction), "{fraction}");
         }
         _ => {}

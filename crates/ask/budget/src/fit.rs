@@ -27,7 +27,7 @@ use thiserror::Error;
 pub use self::cache::{RunCache, kept_file};
 pub use self::layouts::{RunRanks, RunRanksError};
 pub use self::run_queue::RunQueue;
-pub use self::runs::{FitProgram, RunCaller, RunConditions, RunCounts, Runs};
+pub use self::runs::{FitProgram, ImportsProcess, RunCaller, RunConditions, RunCounts, Runs};
 pub use self::text::{largest_sentence, text};
 pub use self::vary::{Vary, VaryError, VaryOption};
 use crate::Mesh;

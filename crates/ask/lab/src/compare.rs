@@ -1,8 +1,8 @@
 //! The requests of a run through other allocators, compared with PyTorch's.
 
-use blockyard_record::{Bytes, Event, EventSink, NullSink, OnDone};
+use blockyard_record::{Bytes, Event, EventSink, NullSink, OnDone, StepOutcome};
 use blockyard_replay::rivals::{Arena, Bfc, Buddy, NoCache, RivalAllocator, Stitching, Tlsf, Usage};
-use blockyard_replay::{OnProgress, Progress, StepResult, replay_rival};
+use blockyard_replay::{OnProgress, Progress, replay_rival};
 use blockyard_rules::has_setting;
 
 use crate::limited_run::FixedConditions;
@@ -174,7 +174,7 @@ fn pytorch(
             return Err(LabError::Cancelled);
         }
         match timed.run_to(total)? {
-            Some(request) if matches!(request.result, StepResult::OutOfMemory(_)) => {
+            Some(request) if matches!(request.result, StepOutcome::OutOfMemory(_)) => {
                 failed = Some(run.request_number(request.request));
             }
             Some(_) => {}

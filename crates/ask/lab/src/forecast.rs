@@ -5,8 +5,9 @@ mod periodic;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use blockyard_record::{Bytes, NullSink, OnDone, SegmentSnapshot, Snapshot, frame_text, grouped, own_line};
-use blockyard_replay::StepResult;
+use blockyard_record::{
+    Bytes, NullSink, OnDone, SegmentSnapshot, Snapshot, StepOutcome, frame_text, grouped, own_line,
+};
 use blockyard_workload::Request;
 
 use self::periodic::Periodic;
@@ -241,7 +242,7 @@ impl<'a> Forecaster<'a> {
                 return Err(LabError::Cancelled);
             }
             if let Some(failed) = replayer.run_to(end)?
-                && matches!(failed.result, StepResult::OutOfMemory(_))
+                && matches!(failed.result, StepOutcome::OutOfMemory(_))
             {
                 let iteration = match count {
                     0 => self.periodic.whole_iteration(failed.request),

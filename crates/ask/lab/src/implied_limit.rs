@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome;
-use crate::run::request_text;
+use crate::request_numbers::request_text;
 use crate::{Conditions, LabError, Limit, LimitKind, LimitSource, Outcome, Run};
 
 /// A stream on which nothing ever runs.

@@ -3,8 +3,9 @@
 mod period;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, grouped};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ impl Leaks {
 /// The fewest iterations from which growth can be recognized.
 pub(crate) const MIN_ITERATIONS: usize = 4;
 
+/// The index of the first boundary that counts: that after the second iteration.
+const SETUP: usize = 1;
+
 /// More repetitions than this count as iterations; fewer may also be equal layers of a network.
 const MAX_LAYERS: usize = 100;
 
@@ -56,7 +60,7 @@ const FORWARD: &str = "forward";
 
 /// Looks for call sites whose live bytes never fall from one iteration to the next, and grow in most of them.
 ///
-/// The first iteration is left out, since programs set themselves up in it.
+/// The first two iterations are left out, since programs set themselves up in them.
 ///
 /// # Errors
 ///
@@ -84,49 +88,30 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         IterationSource::Repetition => are_training || (!are_layers && boundaries.len() > MAX_LAYERS),
         IterationSource::Parts => false,
     };
-    let mut live = vec![vec![Bytes::ZERO; boundaries.len()]; sites.names.len()];
-    let mut counts = vec![(0_u64, 0_u64); sites.names.len()];
-    let mut kept: Vec<(u64, u64)> = vec![(0, 0); sites.names.len()];
+    let mut memory = vec![SiteGrowth::new(boundaries.len()); sites.names.len()];
     for (index, lifetime) in lifetimes.iter().enumerate() {
         if index.is_multiple_of(8192) {
             report(lifetime.request)?;
         }
-        let site = sites.at(lifetime.request) as usize;
         let from = boundaries.partition_point(|boundary| *boundary <= lifetime.request);
         let to = boundaries.partition_point(|boundary| *boundary <= lifetime.freed);
-        for at in live.get_mut(site).into_iter().filter_map(|live| live.get_mut(from..to)).flatten() {
-            *at = at.saturating_add(lifetime.size);
-        }
-        if let Some((first, last)) = counts.get_mut(site) {
-            // The first iteration is left out, as `growth` does.
-            *first = first.saturating_add(u64::from((from..to).contains(&1)));
-            *last = last.saturating_add(u64::from(from < to && to == boundaries.len()));
-        }
-        if let (true, Some((first, last))) = (to == boundaries.len() && from < to, kept.get_mut(site)) {
-            *last = run.request_number(lifetime.request);
-            // Bytes that are live at the first boundary that counts are not growth.
-            if *first == 0 && from >= 2 {
-                *first = *last;
-            }
+        if let Some(site) = memory.get_mut(sites.at(lifetime.request) as usize) {
+            site.add(from..to, lifetime.size, run.request_number(lifetime.request));
         }
     }
-    let sums =
-        (0..boundaries.len()).map(|at| live.iter().filter_map(|live| live.get(at)).copied().sum()).collect();
+    let sums = (0..boundaries.len())
+        .map(|at| memory.iter().filter_map(|site| site.live.get(at)).copied().sum())
+        .collect();
     let mut growing: Vec<(GrowingCallSite, u64)> = Vec::new();
     if boundaries.len() >= MIN_ITERATIONS {
-        for (site, ((live, kept), (first, end))) in live.into_iter().zip(kept).zip(counts).enumerate() {
-            if let Some(growth) = growth(&live) {
-                let site = sites.names.get(site).cloned().unwrap_or_default();
-                let (first_request, last_request) = kept;
-                let growing_site = GrowingCallSite { site, live, growth, first_request, last_request };
-                growing.push((growing_site, end.saturating_sub(first)));
-            }
+        for (memory, name) in memory.into_iter().zip(&sites.names) {
+            growing.extend(memory.growing(name));
         }
     }
     growing.sort_by(|(one, _), (other, _)| {
         other.growth.cmp(&one.growth).then_with(|| one.site.cmp(&other.site))
     });
-    let (growing, allocations) = growing.into_iter().unzip();
+    let (growing, allocations): (Vec<_>, Vec<_>) = growing.into_iter().unzip();
     let mut notes = run.notes().to_vec();
     if boundaries.len() < MIN_ITERATIONS {
         notes.push(format!("{} iterations are too few to distinguish growth from set-up", boundaries.len()));
@@ -137,8 +122,9 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         );
     }
     let numbers = boundaries.iter().map(|end| run.number_of_last(*end)).collect();
+    let sentence = sentence(steps, boundaries.len(), growing.len());
     Ok(Leaks {
-        answer: LeaksAnswer { steps, boundaries: numbers, live: sums, growing, notes },
+        answer: LeaksAnswer { sentence, steps, boundaries: numbers, live: sums, growing, notes },
         ends: boundaries,
         has_known_iterations,
         are_layers,
@@ -146,14 +132,75 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     })
 }
 
-/// How many bytes a site grows after the first iteration; `None` if it ever falls, or grows in at most half
-/// of the iterations.
-fn growth(live: &[Bytes]) -> Option<Bytes> {
-    let later = live.get(1..)?;
-    let (first, last) = (later.first()?, later.last()?);
-    let never_falls = later.windows(2).all(|pair| matches!(pair, [one, other] if one <= other));
-    let rises = later.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count();
-    (never_falls && rises * 2 > later.len() - 1).then(|| last.saturating_sub(*first))
+/// How many iterations there are, how they were found, and how many call sites grow.
+fn sentence(steps: IterationSource, iterations: usize, growing: usize) -> String {
+    let from = match steps {
+        IterationSource::Markers => "by its markers",
+        IterationSource::Repetition => "by repetition",
+        IterationSource::Parts => "by cutting it into parts",
+    };
+    let what = match growing {
+        0 => "nothing grows".to_owned(),
+        1 => "one call site grows".to_owned(),
+        _ => format!("{} call sites grow", grouped(growing as u64)),
+    };
+    format!("{} iterations, found {from}: {what}", grouped(iterations as u64))
+}
+
+/// The memory of a call site over the iterations.
+#[derive(Clone)]
+struct SiteGrowth {
+    /// The live bytes at each boundary.
+    live: Vec<Bytes>,
+    /// How many allocations are live at the first boundary that counts ([`SETUP`]).
+    allocations_before: u64,
+    /// How many allocations are live at the last boundary.
+    allocations: u64,
+    /// The first and the last request whose bytes are live at the last boundary, counted from 1. The first comes
+    /// after the first boundary that counts, since bytes that are live there are not growth; 0 for none.
+    requests: (u64, u64),
+}
+
+impl SiteGrowth {
+    fn new(boundaries: usize) -> Self {
+        let live = vec![Bytes::ZERO; boundaries];
+        Self { live, allocations_before: 0, allocations: 0, requests: (0, 0) }
+    }
+
+    /// Adds an allocation that is live at these boundaries. `request` is counted from 1.
+    fn add(&mut self, boundaries: Range<usize>, size: Bytes, request: u64) {
+        let is_live_at_end = !boundaries.is_empty() && boundaries.end == self.live.len();
+        self.allocations_before =
+            self.allocations_before.saturating_add(u64::from(boundaries.contains(&SETUP)));
+        self.allocations = self.allocations.saturating_add(u64::from(is_live_at_end));
+        if is_live_at_end {
+            let (first, last) = &mut self.requests;
+            if *first == 0 && boundaries.start > SETUP {
+                *first = request;
+            }
+            *last = request;
+        }
+        for live in self.live.get_mut(boundaries).into_iter().flatten() {
+            *live = live.saturating_add(size);
+        }
+    }
+
+    /// The answer about the site, and how many more allocations are live at the last boundary. `None` if the
+    /// live bytes ever fall, or grow in at most half of the iterations.
+    fn growing(self, site: &[String]) -> Option<(GrowingCallSite, u64)> {
+        let later = self.live.get(SETUP..)?;
+        let (first, last) = (later.first()?, later.last()?);
+        let never_falls = later.windows(2).all(|pair| matches!(pair, [one, other] if one <= other));
+        let rises = later.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count();
+        if !never_falls || rises * 2 <= later.len() - 1 {
+            return None;
+        }
+        let growth = last.saturating_sub(*first);
+        let (first_request, last_request) = self.requests;
+        let more = self.allocations.saturating_sub(self.allocations_before);
+        let site = site.to_vec();
+        Some((GrowingCallSite { site, live: self.live, growth, first_request, last_request }, more))
+    }
 }
 
 /// The requests after which iterations end, as numbers of requests done.

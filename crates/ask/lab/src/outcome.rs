@@ -1,8 +1,8 @@
 //! The outcome of a replay under some conditions: peaks, failures, counts, a timeline.
 
 use blockyard_device::RecordedDevice;
-use blockyard_record::{Bytes, NullSink, OnDone, Stats, grouped};
-use blockyard_replay::{Progress, Replayer, StepResult};
+use blockyard_record::{Bytes, NullSink, OnDone, Stats, StepOutcome, grouped};
+use blockyard_replay::{Progress, Replayer};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
@@ -264,7 +264,7 @@ impl Replay<'_> {
         let before = Counts::of(&self.replayer.stats());
         while !self.has_ended {
             let Some(failed) = self.replayer.run_to(end)? else { break };
-            if let StepResult::OutOfMemory(message) = failed.result {
+            if let StepOutcome::OutOfMemory(message) = failed.result {
                 self.fail(failed.request, message);
             }
         }

@@ -8,7 +8,7 @@ use blockyard_device::RecordedDevice;
 use blockyard_pytorch::trace::{InferredRun, steps_of_entries};
 use blockyard_pytorch::{AllocationResult, OperationKind, RecordedRun};
 use blockyard_record::{
-    BlockState, Bytes, DeviceAddr, OnDone, PoolId, Snapshot, StackId, Stacks, TraceAction, counted, grouped,
+    BlockState, Bytes, DeviceAddr, OnDone, PoolId, Snapshot, StackId, Stacks, TraceAction, counted,
 };
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
@@ -17,6 +17,7 @@ use blockyard_workload::{Request, TensorId, Workload};
 use crate::implied_limit::{implied_limit, recorded_limit};
 use crate::keepers::FoundKeepers;
 use crate::outcome::outcome;
+use crate::request_numbers::{RequestNumbers, asks_for_memory, request_text};
 use crate::state::DeviceState;
 use crate::{ChangeKind, Conditions, LabError, Limit};
 
@@ -54,10 +55,7 @@ struct RunRequests {
     plan: PreparedWorkload,
     /// The indices of the requests that reset statistics.
     resets: Vec<usize>,
-    /// How many of the first requests stand for memory from before the recording.
-    from_before: usize,
-    /// The number of each request ([`Run::request_number`]); empty where they count from 1.
-    numbers: Arc<[u32]>,
+    numbers: RequestNumbers,
     /// The stack of each request; empty where none were recorded.
     stack_of: Vec<StackId>,
     stacks: Arc<Stacks>,
@@ -75,8 +73,7 @@ impl RunRequests {
             plan: PreparedWorkload::new(&workload),
             workload,
             resets,
-            from_before: 0,
-            numbers: Arc::default(),
+            numbers: RequestNumbers::default(),
             stack_of: Vec::new(),
             stacks: Arc::default(),
             unfreeable: Arc::default(),
@@ -167,7 +164,7 @@ impl Run {
         let failed: Vec<usize> = failed.into_iter().map(|request| request + from_before).collect();
         let continues = failed.first().is_some_and(|first| {
             let later = workload.requests().iter().skip(first + 1);
-            later.into_iter().any(|request| matches!(request, Request::Allocate { .. }))
+            later.into_iter().any(asks_for_memory)
         });
         let mut run =
             Self::new(&recorded.meta.name, workload, &recorded.meta.conf, recorded.meta.total_memory);
@@ -185,8 +182,8 @@ impl Run {
             ..RecordedFacts::default()
         };
         run.implied_limit = implied_limit(recorded_limit, fraction);
-        run.requests.from_before = from_before;
-        run.number_requests(steps.get(left_out..).unwrap_or_default());
+        let steps = steps.get(left_out..).unwrap_or_default();
+        run.requests.numbers = RequestNumbers::of_steps(from_before, steps);
         run.notes = RunNotes { all: notes, failed_sizes: failed_size_note, ..RunNotes::default() };
         run.notes.all.append(&mut unrounded);
         if from_before > 0 {
@@ -279,8 +276,8 @@ impl Run {
 
     /// How many of the recorded requests before this one were allocations that did not fail.
     pub(crate) fn served_before(&self, request: usize) -> usize {
-        let requests = self.requests().iter().enumerate().take(request).skip(self.requests.from_before);
-        let asked = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. })).count();
+        let requests = self.requests().iter().enumerate().take(request).skip(self.requests_from_before());
+        let asked = requests.filter(|(_, request)| asks_for_memory(request)).count();
         asked.saturating_sub(self.recorded.refused.partition_point(|refused| *refused < request))
     }
 
@@ -408,28 +405,14 @@ impl Run {
     /// How many of the first requests stand for memory from before the recording.
     #[must_use]
     pub fn requests_from_before(&self) -> usize {
-        self.requests.from_before
-    }
-
-    /// Numbers the requests that come after the memory from before the recording by the steps of the figures.
-    fn number_requests(&mut self, steps: &[u32]) {
-        let before = self.requests.from_before;
-        let is_counted_from_1 = before == 0 && steps.iter().zip(1..).all(|(step, place)| *step == place);
-        let numbers = std::iter::repeat_n(0, before).chain(steps.iter().copied());
-        self.requests.numbers = if is_counted_from_1 { Arc::default() } else { numbers.collect() };
+        self.requests.numbers.from_before
     }
 
     /// The number of a request for people: that of its step in the figures of the run, counted from 1. A request
     /// that stands for memory from before the recording has the number 0, since no figure shows it.
     #[must_use]
     pub fn request_number(&self, index: usize) -> u64 {
-        let numbers = &self.requests.numbers;
-        match (numbers.get(index), numbers.last()) {
-            (Some(number), _) => u64::from(*number),
-            (None, None) => (index as u64).saturating_add(1),
-            // After the last request.
-            (None, Some(last)) => u64::from(*last).saturating_add(1),
-        }
+        self.requests.numbers.of(index)
     }
 
     /// The number of the last of the first `done` requests; 0 if it has none.
@@ -440,16 +423,7 @@ impl Run {
     /// The index of the request with a number: of several, the one that asks for memory.
     #[must_use]
     pub fn request_index(&self, number: u64) -> Option<usize> {
-        let numbers = &self.requests.numbers;
-        if numbers.is_empty() {
-            return usize::try_from(number.checked_sub(1)?).ok();
-        }
-        let wanted = u32::try_from(number).ok().filter(|number| *number > 0)?;
-        let first = numbers.partition_point(|number| *number < wanted);
-        let of_number = numbers.get(first..)?.iter().take_while(|number| **number == wanted).count();
-        let requests = self.requests().get(first..first.saturating_add(of_number))?;
-        let asks = requests.iter().position(|request| matches!(request, Request::Allocate { .. }));
-        (of_number > 0).then(|| first.saturating_add(asks.unwrap_or_default()))
+        self.requests.numbers.index(number, self.requests())
     }
 
     /// How many requests the run has for people: the number of the last one.
@@ -461,18 +435,12 @@ impl Run {
     /// The place of a request among those that ask for memory from before the recording, counted from 1; `None`
     /// for later requests.
     pub(crate) fn earlier_block(&self, request: usize) -> Option<u64> {
-        if request >= self.requests.from_before {
-            return None;
-        }
-        let earlier = self.requests().iter().take(request.saturating_add(1));
-        Some(earlier.filter(|request| matches!(request, Request::Allocate { .. })).count() as u64)
+        self.requests.numbers.earlier_block(request, self.requests())
     }
 
     /// The index of the request for a block from before the recording, counted from 1.
     pub(crate) fn earlier_request(&self, block: u64) -> Option<usize> {
-        let requests = self.requests().iter().enumerate().take(self.requests.from_before);
-        let mut asked = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. }));
-        asked.nth(usize::try_from(block.checked_sub(1)?).ok()?).map(|(index, _)| index)
+        self.requests.numbers.earlier_request(block, self.requests())
     }
 
     /// The change that frees the tensors of these requests.
@@ -487,27 +455,9 @@ impl Run {
         ChangeKind::FreeTensors { requests: numbers, earlier, bytes }
     }
 
-    /// The numbers of changed requests, each that of the request that asks for the same memory.
-    fn numbers_of(&self, requests: &[Request]) -> Arc<[u32]> {
-        if self.requests.numbers.is_empty() {
-            return Arc::default();
-        }
-        let asks = |request: &Request| matches!(request, Request::Allocate { .. });
-        let own = self.requests().iter().zip(self.requests.numbers.iter());
-        let mut known = own.filter(|(request, _)| asks(request)).map(|(_, number)| *number);
-        let mut number = 0_u32;
-        let numbers = requests.iter().map(|request| {
-            if asks(request) {
-                number = known.next().unwrap_or(number.saturating_add(1));
-            }
-            number
-        });
-        numbers.collect()
-    }
-
     /// The same run with other requests, without names and stacks.
     pub(crate) fn with_requests(&self, requests: Vec<Request>) -> Self {
-        let numbers = self.numbers_of(&requests);
+        let numbers = self.requests.numbers.of_changed(self.requests(), &requests);
         let mut run =
             Self::new(&self.name, self.requests.workload.with_requests(requests), &self.conf, self.capacity);
         run.requests.numbers = numbers;
@@ -630,12 +580,12 @@ impl Run {
     /// How many requests of the run ask for memory.
     #[must_use]
     pub fn allocations(&self) -> usize {
-        self.requests().iter().filter(|request| matches!(request, Request::Allocate { .. })).count()
+        self.requests().iter().filter(|request| asks_for_memory(request)).count()
     }
 
     fn start_allocations(&self) -> usize {
-        let before = self.requests().iter().take(self.requests.from_before);
-        before.filter(|request| matches!(request, Request::Allocate { .. })).count()
+        let before = self.requests().iter().take(self.requests_from_before());
+        before.filter(|request| asks_for_memory(request)).count()
     }
 }
 
@@ -652,15 +602,6 @@ pub(crate) enum Figures {
 fn steps_of_requests(recorded: &RecordedRun, inferred: &InferredRun) -> Vec<u32> {
     let steps = steps_of_entries(recorded.trace.as_deref().unwrap_or_default());
     inferred.entries.iter().map(|entry| steps.get(*entry).copied().unwrap_or_default()).collect()
-}
-
-/// `request 5` in words; memory from before the recording has no number.
-#[must_use]
-pub fn request_text(number: u64) -> String {
-    match number {
-        0 => "a block from before the recording".to_owned(),
-        number => format!("request {}", grouped(number)),
-    }
 }
 
 /// Removes an inferred memory fraction from the requests; returns the limit of this fraction.
@@ -752,7 +693,7 @@ fn with_memory_from_before(workload: &Workload, start: &Snapshot) -> (Workload, 
 /// The requests that ran out of memory when the run was recorded, as indices.
 fn failed_requests(run: &RecordedRun, inferred: &InferredRun) -> Vec<usize> {
     let requests = inferred.workload.requests().iter().enumerate();
-    let allocations = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. }));
+    let allocations = requests.filter(|(_, request)| asks_for_memory(request));
     if run.operations.is_empty() {
         let is_request = |action| matches!(action, TraceAction::Alloc | TraceAction::OutOfMemory);
         let entries = run.trace.iter().flatten().filter(|entry| is_request(entry.action));

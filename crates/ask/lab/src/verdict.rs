@@ -25,7 +25,7 @@ use crate::autopsy::{GrowthToFailure, failure_and_growth, passes_changed};
 use crate::code_fixes::add_code_fixes;
 use crate::gap::add_gap;
 use crate::lifetimes::lifetimes;
-use crate::run::request_text;
+use crate::request_numbers::request_text;
 use crate::{
     Autopsy, Change, ChangeKind, CodeFixKind, Conditions, Finding, FindingTopic, IterationSource, LabError,
     Leaks, LimitedRun, MomentName, Run, VerdictAnswer, VerdictKind, keepers,

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeaksAnswer {
+    /// How many iterations there are, how they were found, and how many call sites grow, in a sentence.
+    pub sentence: String,
     /// How the iterations were found.
     pub steps: IterationSource,
     /// The requests after which iterations end, counted from 1.
@@ -41,7 +43,7 @@ pub struct GrowingCallSite {
     pub site: Vec<String>,
     /// The live bytes of the site at each boundary.
     pub live: Vec<Bytes>,
-    /// More bytes at the last boundary than after the first iteration.
+    /// More bytes at the last boundary than at the second.
     pub growth: Bytes,
     /// The first request of the site after the second boundary whose bytes are live at the end, counted from
     /// 1; 0 where no request is known.

@@ -21,7 +21,8 @@
 //! ```
 //! use blockyard_answers::{Answer, Bytes, QuestionLine};
 //!
-//! let printed = r#"{"version": 1, "file": "run.jsonl", "run": "run", "question": "leaks", "steps": "markers",
+//! let printed = r#"{"version": 1, "file": "run.jsonl", "run": "run", "question": "leaks",
+//!     "sentence": "2 iterations, found by its markers: nothing grows", "steps": "markers",
 //!     "boundaries": [10, 20], "live": [512, 1024], "growing": [], "notes": []}"#;
 //! let QuestionLine::Answer(line) = serde_json::from_str(printed)? else { panic!("no answer") };
 //! let Answer::Leaks(leaks) = line.answer else { panic!("another question") };

@@ -9,6 +9,7 @@
     reason = "sizes are PyTorch's int64, and sizes in bytes are not negative"
 )]
 
+mod architecture;
 mod assumption;
 pub mod fft;
 pub mod layers;
@@ -19,6 +20,7 @@ pub mod solver;
 pub mod sparse;
 pub mod tables;
 
+pub use architecture::Architecture;
 pub use assumption::{Assumption, AssumptionError};
 pub use non_pytorch::{
     NCCL_CODE, NON_PYTORCH_RECORDED_ON, NonPytorchHolder, SHARED_LIBRARY_BYTES, context_and_libraries,

@@ -2,6 +2,8 @@
 
 use blockyard_record::Bytes;
 
+use crate::Architecture;
+
 /// The properties of a GPU on which PyTorch's allocations depend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuProfile {
@@ -15,8 +17,8 @@ pub struct GpuProfile {
     pub multiprocessors: u32,
     /// Threads that one multiprocessor holds.
     pub threads_per_multiprocessor: u32,
-    /// Compute capability, major and minor.
-    pub capability: (u32, u32),
+    /// The architecture, which has the compute capability.
+    pub architecture: Architecture,
     /// Whether the numbers were compared with recordings from this GPU; the numbers of other GPUs are
     /// derived.
     pub is_proved: bool,
@@ -33,7 +35,7 @@ impl GpuProfile {
         total_memory: Bytes::new(150_109_880_320),
         multiprocessors: 132,
         threads_per_multiprocessor: 2048,
-        capability: (9, 0),
+        architecture: Architecture::Hopper,
         is_proved: true,
         has_non_pytorch_recorded: true,
     };
@@ -48,7 +50,7 @@ impl GpuProfile {
             total_memory: Bytes::new(85_019_590_656),
             multiprocessors: 132,
             threads_per_multiprocessor: 2048,
-            capability: (9, 0),
+            architecture: Architecture::Hopper,
             is_proved: false,
             has_non_pytorch_recorded: true,
         },
@@ -58,7 +60,7 @@ impl GpuProfile {
             total_memory: Bytes::new(84_974_239_744),
             multiprocessors: 108,
             threads_per_multiprocessor: 2048,
-            capability: (8, 0),
+            architecture: Architecture::Ampere,
             is_proved: false,
             has_non_pytorch_recorded: false,
         },
@@ -68,7 +70,7 @@ impl GpuProfile {
             total_memory: Bytes::new(42_298_834_944),
             multiprocessors: 108,
             threads_per_multiprocessor: 2048,
-            capability: (8, 0),
+            architecture: Architecture::Ampere,
             is_proved: false,
             has_non_pytorch_recorded: false,
         },
@@ -78,7 +80,7 @@ impl GpuProfile {
             total_memory: Bytes::new(25_386_352_640),
             multiprocessors: 128,
             threads_per_multiprocessor: 1536,
-            capability: (8, 9),
+            architecture: Architecture::Ada,
             is_proved: false,
             has_non_pytorch_recorded: false,
         },
@@ -88,7 +90,7 @@ impl GpuProfile {
             total_memory: Bytes::new(23_664_656_384),
             multiprocessors: 58,
             threads_per_multiprocessor: 1536,
-            capability: (8, 9),
+            architecture: Architecture::Ada,
             is_proved: false,
             has_non_pytorch_recorded: false,
         },
@@ -98,7 +100,7 @@ impl GpuProfile {
             total_memory: Bytes::new(15_828_320_256),
             multiprocessors: 40,
             threads_per_multiprocessor: 1024,
-            capability: (7, 5),
+            architecture: Architecture::Turing,
             is_proved: false,
             has_non_pytorch_recorded: false,
         },
@@ -129,7 +131,10 @@ impl GpuProfile {
     /// Bytes of the workspace that cuBLAS gets for each thread and stream (`CUBLAS_WORKSPACE_CONFIG` unset).
     #[must_use]
     pub fn cublas_workspace(&self) -> Bytes {
-        if self.capability.0 == 9 { Bytes::kib(32 * 1024) } else { Bytes::kib(4096 * 2 + 16 * 8) }
+        match self.architecture {
+            Architecture::Turing | Architecture::Ampere | Architecture::Ada => Bytes::kib(4096 * 2 + 16 * 8),
+            Architecture::Hopper => Bytes::kib(32 * 1024),
+        }
     }
 
     /// Bytes of cuBLASLt's workspace (`CUBLASLT_WORKSPACE_SIZE` unset).

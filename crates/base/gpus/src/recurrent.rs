@@ -6,9 +6,9 @@
 //! other bytes, which six of 5,175 recorded calls showed; 900 further layers of this sort proved the term.
 //! The formulas now give the bytes of all these layers, a part of which is in `tests/fixtures/workspaces`.
 
-use crate::GpuProfile;
 use crate::layers::times;
 use crate::tables::dtype;
+use crate::{Architecture, GpuProfile};
 
 /// The kind of a recurrent layer, with cuDNN's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,7 +115,10 @@ impl Layer {
             Kind::Lstm => true,
             Kind::Relu | Kind::Tanh => self.batch < 96 || self.hidden < 896,
         };
-        let has_kernels = gpu.capability.0 >= 8 && gpu.capability.1 != 6 && gpu.multiprocessors >= 98;
+        let has_kernels = match gpu.architecture {
+            Architecture::Turing => false,
+            Architecture::Ampere | Architecture::Ada | Architecture::Hopper => gpu.multiprocessors >= 98,
+        };
         let is_half = self.dtype == dtype::F16 && self.batch <= 128 && has_kernels;
         if self.is_packed {
             Algorithm::Standard

@@ -4,11 +4,11 @@
 use std::fmt;
 
 use blockyard_device::{AnyDevice, DeviceError};
-use blockyard_record::{Bytes, DeviceAddr, Recording, SegmentId, StreamId, index_u32};
+use blockyard_record::{Bytes, DeviceAddr, Recording, SegmentId, StepOutcome, StreamId, index_u32};
 use blockyard_workload::{Request, TensorId, Workload};
 use serde::{Deserialize, Serialize};
 
-use crate::{RunError, RunSettings, Runner, StepResult};
+use crate::{RunError, RunSettings, Runner};
 
 /// Memory that can be filled with patterns and checked. All calls add work to a stream, which runs the work
 /// in order.
@@ -131,13 +131,13 @@ impl<'a> CheckedRun<'a> {
         if let Request::Free { tensor } = request {
             self.check_before_free(tensor)?;
         }
-        let result = self.runner.step()?;
+        let outcome = self.runner.step()?;
         let mut touched = None;
-        match (request, result) {
-            (Request::Allocate { tensor, stream, .. }, Some(StepResult::Allocated(_))) => {
+        match (request, outcome) {
+            (Request::Allocate { tensor, stream, .. }, Some(StepOutcome::Done)) => {
                 touched = self.fill(tensor, stream)?;
             }
-            (Request::RecordStream { tensor, stream }, Some(StepResult::Done)) => {
+            (Request::RecordStream { tensor, stream }, Some(StepOutcome::Done)) => {
                 if let Some(Some(live)) = self.live.get_mut(tensor.get() as usize) {
                     live.used_on.push(stream);
                 }

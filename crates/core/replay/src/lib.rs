@@ -31,7 +31,7 @@
 //! | type | runs | for |
 //! | --- | --- | --- |
 //! | `Dispatcher` | one request: calls the allocator, and keeps which block a tensor has | all below |
-//! | [`Runner`] | one request at a time, with its [`StepResult`] and the sentence of its step; records | the page's workbench, [`run`], [`verify`] |
+//! | [`Runner`] | one request at a time, with its [`StepOutcome`](blockyard_record::StepOutcome) and the sentence of its step; records | the page's workbench, [`run`], [`verify`] |
 //! | [`CheckedRun`] | a `Runner` on a device with real memory, whose blocks have patterns | `blockyard play`, tests of devices |
 //! | [`Replayer`] | up to the next failed request; keeps neither results nor sentences | questions of the lab, which replay a run hundreds of times |
 //! | [`PreparedWorkload`] | nothing: requests whose tensors share slots, so that a replay touches little memory | `Replayer`, [`totals`], [`sweep`] |
@@ -90,7 +90,7 @@ pub use progress::{OnProgress, Progress};
 pub use replayable::{ReplayableRun, device_of, open};
 pub use replayer::{Replayer, RequestFailure};
 pub use rival::{RivalRun, replay_rival};
-pub use runner::{Runner, StepResult, TraceRecorder};
+pub use runner::{Runner, TraceRecorder};
 pub use totals::{PreparedWorkload, Totals, sweep, totals, totals_into};
 pub use verify::{Verification, verify, verify_on};
 

@@ -2,12 +2,12 @@
 
 use blockyard_allocator::BackendAllocator;
 use blockyard_device::{Advance, DeviceMemory};
-use blockyard_record::{EventSink, Snapshot, Stats};
+use blockyard_record::{EventSink, Snapshot, Stats, StepOutcome};
 use blockyard_rules::AllocatorConfig;
 
 use crate::dispatch::{DispatchError, Dispatcher, RequestResult};
 use crate::runner::failure;
-use crate::{PreparedWorkload, RunError, StepResult};
+use crate::{PreparedWorkload, RunError};
 
 /// Runs a [`PreparedWorkload`] through an allocator, and stops at any request that the caller names.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub struct Replayer<'a, D: DeviceMemory, S: EventSink> {
 pub struct RequestFailure {
     /// The index of the request, counted from 0.
     pub request: usize,
-    /// The result: [`StepResult::OutOfMemory`] or [`StepResult::Refused`].
-    pub result: StepResult,
+    /// The outcome: [`StepOutcome::OutOfMemory`] or [`StepOutcome::Refused`].
+    pub result: StepOutcome,
 }
 
 impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {

@@ -13,35 +13,6 @@ use crate::dispatch::{DispatchError, Dispatcher, RequestResult};
 use crate::notes::note_of;
 use crate::{RunError, RunSettings};
 
-/// The result of a request, for the caller of a [`Runner`]: a failure is a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StepResult {
-    /// Allocated at this address; 0 for a request of zero bytes.
-    Allocated(DeviceAddr),
-    /// Done, without a value.
-    Done,
-    /// Out of memory; the text is PyTorch's.
-    OutOfMemory(String),
-    /// Refused for the reason given. Of several settings, those before the wrong one hold.
-    Refused(String),
-    /// Skipped, because an earlier request failed.
-    Skipped(String),
-}
-
-impl StepResult {
-    /// The result as a recorded run writes it; `None` for requests without a result.
-    #[must_use]
-    pub fn answer(&self) -> Option<AllocationResult> {
-        match self {
-            Self::Allocated(addr) => Some(AllocationResult::At(addr.get())),
-            Self::OutOfMemory(text) | Self::Refused(text) => {
-                Some(AllocationResult::OutOfMemory(text.clone()))
-            }
-            Self::Done | Self::Skipped(_) => None,
-        }
-    }
-}
-
 /// Runs a workload through an allocator, one request at a time, and records the run.
 #[derive(Debug)]
 pub struct Runner<'a, D: DeviceMemory> {
@@ -49,6 +20,8 @@ pub struct Runner<'a, D: DeviceMemory> {
     workload: &'a Workload,
     next: usize,
     next_label: usize,
+    /// The address that the last request got; 0 for a request of zero bytes.
+    addr: Option<DeviceAddr>,
 }
 
 /// Records the run and, if asked, PyTorch's trace of the run.
@@ -112,30 +85,44 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         live: Vec<Option<BackendAllocation>>,
         workload: &'a Workload,
     ) -> Self {
-        Self { dispatcher: Dispatcher::new(allocator, live), workload, next: 0, next_label: 0 }
+        Self { dispatcher: Dispatcher::new(allocator, live), workload, next: 0, next_label: 0, addr: None }
     }
 
     /// Runs the next request; `None` after the last request.
     ///
+    /// The text of a refused allocation has less than the recording's, which also says what was asked for.
+    ///
     /// # Errors
     ///
     /// [`RunError::Allocator`] when the device fails for another reason than a lack of memory.
-    pub fn step(&mut self) -> Result<Option<StepResult>, RunError> {
+    pub fn step(&mut self) -> Result<Option<StepOutcome>, RunError> {
         let Some(request) = self.workload.requests().get(self.next).copied() else {
             return Ok(None);
         };
         self.set_labels();
         self.next += 1;
         self.dispatcher.allocator.sink_mut().allocated_block = None;
-        let result = self.perform(request)?;
-        let outcome = match &result {
-            StepResult::Allocated(_) | StepResult::Done => StepOutcome::Done,
-            StepResult::OutOfMemory(text) => StepOutcome::OutOfMemory(text.clone()),
-            StepResult::Refused(text) => StepOutcome::Refused(self.refused(request, text)),
-            StepResult::Skipped(text) => StepOutcome::Skipped(text.clone()),
+        self.addr = None;
+        let outcome = self.perform(request)?;
+        let recorded = match &outcome {
+            StepOutcome::Refused(text) => StepOutcome::Refused(self.refused(request, text)),
+            StepOutcome::Done | StepOutcome::OutOfMemory(_) | StepOutcome::Skipped(_) => outcome.clone(),
         };
-        self.dispatcher.allocator.sink_mut().recorder.finish_step(outcome);
-        Ok(Some(result))
+        self.dispatcher.allocator.sink_mut().recorder.finish_step(recorded);
+        Ok(Some(outcome))
+    }
+
+    /// The result of the last request, whose outcome is given, as a recorded run writes it; `None` for requests
+    /// without a result.
+    #[must_use]
+    pub fn answer(&self, outcome: &StepOutcome) -> Option<AllocationResult> {
+        match outcome {
+            StepOutcome::Done => self.addr.map(|addr| AllocationResult::At(addr.get())),
+            StepOutcome::OutOfMemory(text) | StepOutcome::Refused(text) => {
+                Some(AllocationResult::OutOfMemory(text.clone()))
+            }
+            StepOutcome::Skipped(_) => None,
+        }
     }
 
     /// The block that the last request allocated, if it allocated one.
@@ -223,7 +210,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         }
     }
 
-    fn perform(&mut self, request: Request) -> Result<StepResult, RunError> {
+    fn perform(&mut self, request: Request) -> Result<StepOutcome, RunError> {
         let recorder = &mut self.dispatcher.allocator.sink_mut().recorder;
         if let Request::Allocate { tensor, .. } = request {
             recorder.name_next_allocation(self.workload.tensor_name(tensor).as_deref());
@@ -233,17 +220,20 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
             recorder.note(title, sentence);
         }
         match self.dispatcher.perform(&request, |number| self.workload.settings(number)) {
-            Ok(RequestResult::Allocated(addr)) => Ok(StepResult::Allocated(addr)),
-            Ok(RequestResult::Done) => Ok(StepResult::Done),
+            Ok(RequestResult::Allocated(addr)) => {
+                self.addr = Some(addr);
+                Ok(StepOutcome::Done)
+            }
+            Ok(RequestResult::Done) => Ok(StepOutcome::Done),
             Ok(RequestResult::Skipped(tensor)) => Ok(self.skipped(tensor)),
             Err(error) => failure(error),
         }
     }
 
-    fn skipped(&self, tensor: TensorId) -> StepResult {
+    fn skipped(&self, tensor: TensorId) -> StepOutcome {
         let name = self.workload.tensor_name(tensor);
         let name = name.as_deref().map_or_else(|| format!("tensor {tensor}"), ToOwned::to_owned);
-        StepResult::Skipped(format!("{name} was never allocated: its request failed"))
+        StepOutcome::Skipped(format!("{name} was never allocated: its request failed"))
     }
 }
 
@@ -265,17 +255,17 @@ fn recorder(settings: &RunSettings, workload: &Workload) -> Recorder {
 }
 
 // A lack of memory and a bad request are results of a step; a device that fails ends the run.
-pub(crate) fn failure(error: DispatchError) -> Result<StepResult, RunError> {
+pub(crate) fn failure(error: DispatchError) -> Result<StepOutcome, RunError> {
     let error = match error {
-        DispatchError::Config(error) => return Ok(StepResult::Refused(error.to_string())),
+        DispatchError::Config(error) => return Ok(StepOutcome::Refused(error.to_string())),
         DispatchError::Allocator(error) => error,
     };
     match error {
-        AllocError::OutOfMemory(out_of_memory) => Ok(StepResult::OutOfMemory(out_of_memory.to_string())),
+        AllocError::OutOfMemory(out_of_memory) => Ok(StepOutcome::OutOfMemory(out_of_memory.to_string())),
         AllocError::MallocAsyncOutOfMemory(out_of_memory) => {
-            Ok(StepResult::OutOfMemory(out_of_memory.to_string()))
+            Ok(StepOutcome::OutOfMemory(out_of_memory.to_string()))
         }
-        AllocError::UncachedOutOfMemory { .. } => Ok(StepResult::OutOfMemory(error.to_string())),
+        AllocError::UncachedOutOfMemory { .. } => Ok(StepOutcome::OutOfMemory(error.to_string())),
         AllocError::AlreadyInPool(_)
         | AllocError::NotInPool(_)
         | AllocError::UnknownPool(_)
@@ -286,7 +276,7 @@ pub(crate) fn failure(error: DispatchError) -> Result<StepResult, RunError> {
         | AllocError::TooLarge { .. }
         | AllocError::InvalidFraction(_)
         | AllocError::InvalidPointer(_)
-        | AllocError::Device(DeviceError::TooLarge { .. }) => Ok(StepResult::Refused(error.to_string())),
+        | AllocError::Device(DeviceError::TooLarge { .. }) => Ok(StepOutcome::Refused(error.to_string())),
         error => Err(RunError::Allocator(error)),
     }
 }
@@ -312,7 +302,7 @@ mod tests {
         Runner::new(VirtualDevice::new(settings.capacity), &settings, workload)
     }
 
-    fn results(runner: &mut Runner<'_, VirtualDevice>) -> Vec<StepResult> {
+    fn results(runner: &mut Runner<'_, VirtualDevice>) -> Vec<StepOutcome> {
         std::iter::from_fn(|| runner.step().unwrap()).collect()
     }
 
@@ -322,14 +312,20 @@ mod tests {
             Workload::parse("a = alloc 3 MiB; big = alloc 100 MiB; free big; b = alloc 3 MiB; free a, b")
                 .unwrap();
         let mut runner = runner(&workload, 64);
-        let results = results(&mut runner);
+        let mut answers = 0;
+        let results: Vec<StepOutcome> = std::iter::from_fn(|| {
+            let outcome = runner.step().unwrap()?;
+            answers += usize::from(runner.answer(&outcome).is_some());
+            Some(outcome)
+        })
+        .collect();
         assert!(
-            matches!(&results[1], StepResult::OutOfMemory(text) if text.contains("Tried to allocate 100.00 MiB"))
+            matches!(&results[1], StepOutcome::OutOfMemory(text) if text.contains("Tried to allocate 100.00 MiB"))
         );
         let skipped = "big was never allocated: its request failed".to_owned();
-        assert_eq!(results[2], StepResult::Skipped(skipped.clone()));
-        assert!(matches!(results[3], StepResult::Allocated(_)));
-        assert_eq!(results.iter().filter(|result| result.answer().is_some()).count(), 3);
+        assert_eq!(results[2], StepOutcome::Skipped(skipped.clone()));
+        assert_eq!(results[3], StepOutcome::Done);
+        assert_eq!(answers, 3);
 
         let (recording, _) = runner.finish().unwrap();
         assert_eq!(recording.step_count(), workload.requests().len());
@@ -346,9 +342,9 @@ mod tests {
                 .unwrap();
         let mut runner = runner(&workload, 64);
         let results = results(&mut runner);
-        assert!(matches!(&results[0], StepResult::Refused(_)), "{results:?}");
-        assert!(matches!(&results[1], StepResult::Refused(text) if text.contains("max_split_size_mb")));
-        assert!(matches!(results[2], StepResult::Allocated(_)));
+        assert!(matches!(&results[0], StepOutcome::Refused(_)), "{results:?}");
+        assert!(matches!(&results[1], StepOutcome::Refused(text) if text.contains("max_split_size_mb")));
+        assert_eq!(results[2], StepOutcome::Done);
         let (recording, _) = runner.finish().unwrap();
         let StepOutcome::Refused(text) = recording.outcome(0) else { panic!("{:?}", recording.outcome(0)) };
         assert!(text.starts_with("huge = alloc 18446744073709551615 B: "), "{text}");
@@ -395,7 +391,7 @@ mod tests {
             .map(|segment| InitialMemory::Segment { base: segment.addr, size: segment.size });
         let device = RecordedDevice::new(settings.capacity, [], [], []).with_initial_memory(memory);
         let mut later = Runner::beginning_with(device, &settings, &second, &start).unwrap();
-        assert_eq!(later.step().unwrap(), Some(StepResult::Done));
+        assert_eq!(later.step().unwrap(), Some(StepOutcome::Done));
         assert_eq!(
             later.stats().allocated_bytes.all.current,
             0,
@@ -409,6 +405,6 @@ mod tests {
         let error = failure(DispatchError::Allocator(AllocError::Device(lost)));
         assert!(matches!(error, Err(RunError::Allocator(AllocError::Device(DeviceError::Lost { .. })))));
         let refused = failure(DispatchError::Allocator(AllocError::MallocAsyncNeedsVirtualMemory));
-        assert!(matches!(refused, Ok(StepResult::Refused(_))));
+        assert!(matches!(refused, Ok(StepOutcome::Refused(_))));
     }
 }

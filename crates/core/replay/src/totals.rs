@@ -1,11 +1,11 @@
 //! Runs that record nothing and return only the statistics, at the speed of the allocator.
 
 use blockyard_device::{Advance, DeviceMemory};
-use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, OnDone, Snapshot, Stats};
+use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, OnDone, Snapshot, Stats, StepOutcome};
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::{Request, TensorId, TensorSlots, Workload};
 
-use crate::{OnProgress, Progress, Replayer, RunError, StepResult};
+use crate::{OnProgress, Progress, Replayer, RunError};
 
 /// The statistics and counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,7 +164,7 @@ pub fn totals_into<D: DeviceMemory + Advance, S: EventSink>(
         }
         while let Some(failed) = replayer.run_to(done + Progress::INTERVAL)? {
             match failed.result {
-                StepResult::OutOfMemory(_) => totals.out_of_memory = totals.out_of_memory.saturating_add(1),
+                StepOutcome::OutOfMemory(_) => totals.out_of_memory = totals.out_of_memory.saturating_add(1),
                 _ => totals.refused = totals.refused.saturating_add(1),
             }
         }
@@ -218,10 +218,10 @@ mod tests {
             let mut counted = Totals::default();
             while let Some(result) = runner.step().unwrap() {
                 match result {
-                    StepResult::OutOfMemory(_) => counted.out_of_memory += 1,
-                    StepResult::Refused(_) => counted.refused += 1,
-                    StepResult::Skipped(_) => counted.skipped += 1,
-                    StepResult::Allocated(_) | StepResult::Done => {}
+                    StepOutcome::OutOfMemory(_) => counted.out_of_memory += 1,
+                    StepOutcome::Refused(_) => counted.refused += 1,
+                    StepOutcome::Skipped(_) => counted.skipped += 1,
+                    StepOutcome::Done => {}
                 }
             }
             counted.stats = runner.stats();
@@ -265,7 +265,7 @@ mod tests {
         let mut replayer = Replayer::new(&prepared, &AllocatorConfig::default(), device(), NullSink).unwrap();
         let failed = replayer.run_to(usize::MAX).unwrap().unwrap();
         assert_eq!((failed.request, replayer.next_request()), (1, 2));
-        assert!(matches!(failed.result, StepResult::OutOfMemory(_)));
+        assert!(matches!(failed.result, StepOutcome::OutOfMemory(_)));
         assert_eq!(replayer.run_to(3).unwrap(), None);
         assert_eq!((replayer.next_request(), replayer.stats().allocated_bytes.all.current), (3, 6 << 20));
         assert_eq!(replayer.run_to(2).unwrap(), None, "the end lies before the next request");

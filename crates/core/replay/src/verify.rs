@@ -86,9 +86,9 @@ pub fn verify_on<D: DeviceMemory + Advance>(
         {
             return Err(RunError::Cancelled);
         }
-        let result = runner.step()?;
+        let outcome = runner.step()?;
         trace_ends.push(runner.trace().len());
-        comparer.after(index, result.as_ref(), &runner, &mut comparison);
+        comparer.after(index, outcome.as_ref(), &runner, &mut comparison);
     }
     let stats = runner.stats();
     let snapshot = runner.snapshot();

@@ -13,7 +13,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
-use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_other_orders, run_ranks};
+use blockyard_dry_run::{
+    Program, Ranks, Torch, find_standin, prepare, run_interruptible, run_other_orders, run_ranks,
+};
 use blockyard_gpus::GpuProfile;
 
 pub(crate) use self::options::{DryRunOptions, ProgramOptions, PythonOption, gpu as gpu_of};
@@ -54,7 +56,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         environment: environment(options),
         ..Program::new(options.file.clone(), python, gpu.clone())
     };
-    // The program gets the signal too, and this process still prints the report.
+    // A terminal sends the signal to the program too, and this process still prints the report.
     ctrlc::set_handler(interrupted).context("cannot pass Ctrl-C on to the program")?;
     let (status, text, json) = if let Some(ranks) = &ranks {
         let of = |rank| rank_program(&program, ranks, rank);
@@ -67,7 +69,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         let text = ranks::text(&report, ranks, &gpus, &torch)?;
         (report.status(), text, report.to_answer(ranks, &gpus))
     } else {
-        let mut report = run(&program, &torch, &prepared)?;
+        let mut report = run_interruptible(&program, &torch, &prepared, is_interrupted)?;
         growth::add_growth(&mut report);
         if program.keeps_requests {
             addresses::replay(&mut report, &program);

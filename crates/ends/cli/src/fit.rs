@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use blockyard_answers::{FitAnswer, FitHolder};
 use blockyard_budget::fit::{
-    End, FitError, Question, RunCache, RunCaller, RunConditions, RunCounts, RunQueue, Runs, ask, end,
-    kept_file, text,
+    End, FitError, ImportsProcess, Question, RunCache, RunCaller, RunConditions, RunCounts, RunQueue, Runs,
+    ask, end, kept_file, text,
 };
 use blockyard_dry_run::{Torch, find_standin, prepare};
 use blockyard_figure::frame_text;
@@ -87,6 +87,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         queue: RunQueue::new(options.at_once),
         caller: &caller,
         counts: RunCounts::default(),
+        imports: ImportsProcess::default(),
     };
     ctrlc::set_handler(interrupt).context("cannot listen for Ctrl-C")?;
     let answer = ask(&runs, &conditions, &question)?;

@@ -110,7 +110,7 @@ where
         if Progress::is_due(index) {
             let _ = bar.report(&Progress::new("running", index, total));
         }
-        answer = answer.or(runner.step()?.and_then(|result| result.answer()));
+        answer = answer.or(runner.step()?.and_then(|outcome| runner.answer(&outcome)));
         let operation = inferred.operations.get(index).copied();
         // One operation may be several requests: its line comes after the last of them.
         if inferred.operations.get(index + 1).copied() == operation {

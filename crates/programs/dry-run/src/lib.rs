@@ -31,7 +31,7 @@ pub use preloaded::PreloadedProcess;
 pub use prepare::{LibraryFolder, cache_folder, find_standin, prepare, prepare_in};
 pub use ranks::{RankError, RankReport, Ranks, RanksReport, StoreServer, run_ranks};
 pub use report::{CapacityCrossing, DeviceReport, EXACT, GpuFit, Report, RunOom};
-pub use run::{Program, run, run_until};
+pub use run::{Program, run, run_interruptible, run_until};
 pub use run_log::{ChildCounts, ChildPeak, Iteration, IterationPeak, PrintedLine};
 pub use symbols::{Imports, defined};
 pub use torch::Torch;

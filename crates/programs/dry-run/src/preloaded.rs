@@ -63,6 +63,20 @@ struct ProcessReport {
 }
 
 impl PreloadedProcess {
+    /// Starts a process that loads the modules that a program imports first, up to its first other statement,
+    /// and does not wait for them.
+    ///
+    /// # Errors
+    ///
+    /// Python does not start.
+    pub fn load_imports(
+        program: &Program,
+        torch: &Torch,
+        prepared: &LibraryFolder,
+    ) -> Result<Self, DryRunError> {
+        Self::begin(program, &json!({"preload": [], "program": program.file}), torch, prepared)
+    }
+
     /// Starts a process that loads these modules with the Python, the settings and the GPU of a program, and
     /// does not wait for the modules.
     ///
@@ -75,8 +89,17 @@ impl PreloadedProcess {
         torch: &Torch,
         prepared: &LibraryFolder,
     ) -> Result<Self, DryRunError> {
+        Self::begin(program, &json!({"preload": modules, "program": null}), torch, prepared)
+    }
+
+    fn begin(
+        program: &Program,
+        modules: &Value,
+        torch: &Torch,
+        prepared: &LibraryFolder,
+    ) -> Result<Self, DryRunError> {
         let mut command = Command::new(&program.python);
-        command.arg(prepared.runner()).arg(json!({"preload": modules}).to_string());
+        command.arg(prepared.runner()).arg(modules.to_string());
         command.envs(environment(program, torch, prepared, Path::new("/dev/null")));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().map_err(|error| no_python(program, error))?;

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blockyard_gpus::{GpuProfile, pytorch_memory};
 use blockyard_record::Bytes;
@@ -132,7 +132,36 @@ impl Scratch {
 ///
 /// A Python that does not start, and files that cannot be written.
 pub fn run(program: &Program, torch: &Torch, prepared: &LibraryFolder) -> Result<Report, DryRunError> {
-    run_until(program, torch, prepared, || false)
+    run_interruptible(program, torch, prepared, || false)
+}
+
+/// How long a program may go on after Ctrl-C before the signal is passed on to the program.
+const MAX_WAIT_AFTER_INTERRUPT: Duration = Duration::from_secs(3);
+
+/// [`run`]; where `is_interrupted` becomes true and the program goes on, the program gets the signal of Ctrl-C.
+///
+/// A terminal sends this signal to the program too, which then ends by itself. A second signal could end what
+/// the program does at its end, and so it comes only to a program that goes on.
+///
+/// # Errors
+///
+/// The errors of [`run`].
+pub fn run_interruptible(
+    program: &Program,
+    torch: &Torch,
+    prepared: &LibraryFolder,
+    is_interrupted: impl Fn() -> bool,
+) -> Result<Report, DryRunError> {
+    let mut started = RunningProgram::start(program.clone(), torch, prepared)?;
+    let mut interrupted = None;
+    let mut has_gone_on = || {
+        let at = is_interrupted().then(|| *interrupted.get_or_insert_with(Instant::now));
+        at.is_some_and(|at| at.elapsed() >= MAX_WAIT_AFTER_INTERRUPT)
+    };
+    if wait_until(&mut started, &mut has_gone_on)? {
+        started.process.end(Signal::INT);
+    }
+    started.finish(torch)
 }
 
 /// [`run`], until `is_stopped` is true: then the process is killed, and the report has the iterations that
@@ -158,9 +187,17 @@ pub(crate) fn wait(
     started: &mut RunningProgram,
     is_stopped: &impl Fn() -> bool,
 ) -> Result<bool, DryRunError> {
+    let is_running = wait_until(started, &mut || is_stopped())?;
+    if is_running {
+        started.end(true);
+    }
+    Ok(is_running)
+}
+
+/// Waits for the end of the process, or until `is_over` is true; returns whether the process still runs.
+fn wait_until(started: &mut RunningProgram, is_over: &mut dyn FnMut() -> bool) -> Result<bool, DryRunError> {
     while started.poll()?.is_none() {
-        if is_stopped() {
-            started.end(true);
+        if is_over() {
             return Ok(true);
         }
         std::thread::sleep(POLL_INTERVAL);
@@ -393,15 +430,12 @@ pub(crate) fn environment(
     set("LD_PRELOAD", with_before("LD_PRELOAD", prepared.preload.join(":").into()));
     let gpu = &program.gpu;
     set("STANDIN_REPORT", lines.as_os_str().to_owned());
-    set("STANDIN_NAME", gpu.name.into());
+    set("STANDIN_GPU", gpu.id.into());
     set("STANDIN_DEVICES", program.devices.to_string().into());
     set("STANDIN_MEMORY", gpu.total_memory.get().to_string().into());
     if program.counts_non_pytorch {
         set("STANDIN_NON_PYTORCH", "1".into());
     }
-    set("STANDIN_MULTIPROCESSORS", gpu.multiprocessors.to_string().into());
-    set("STANDIN_THREADS", gpu.threads_per_multiprocessor.to_string().into());
-    set("STANDIN_CAPABILITY", format!("{}.{}", gpu.capability.0, gpu.capability.1).into());
     set("STANDIN_CUDA", torch.cuda.to_string().into());
     if let Some(cudnn) = torch.cudnn {
         set("STANDIN_CUDNN", cudnn.to_string().into());

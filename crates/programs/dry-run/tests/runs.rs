@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use blockyard_dry_run::{
-    Library, LibraryFolder, Program, Report, Torch, prepare_in, run, run_until, write_library,
+    Library, LibraryFolder, PreloadedProcess, Program, Report, Torch, prepare_in, run, run_interruptible,
+    run_until, write_library,
 };
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
@@ -329,6 +330,67 @@ fn a_run_that_is_stopped_is_ended() {
     let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
     let report = run_until(&asked, &torch(stub().join("torch")), &prepared, || true).expect("it starts");
     assert!(report.is_cut && report.error.as_deref() == Some("SIGKILL"), "{report:?}");
+}
+
+#[test]
+fn a_program_that_ctrl_c_did_not_reach_gets_it_from_the_command() {
+    if !has_python() {
+        return;
+    }
+    let folder = folder();
+    link_runner(folder.path());
+    let file = folder.path().join("program.py");
+    fs::write(&file, "import time\ntime.sleep(600)\n").expect("the program is written");
+    let asked = program(file, folder.path().join("output"));
+    let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
+    let torch = torch(stub().join("torch"));
+    let report = run_interruptible(&asked, &torch, &prepared, || true).expect("it starts");
+    assert_eq!((report.status, report.error.as_deref()), (130, Some("KeyboardInterrupt")), "{report:?}");
+    assert!(!report.is_cut, "its memory is counted");
+}
+
+#[test]
+fn copies_share_the_first_imports_of_a_program_and_not_what_follows() {
+    if !has_python() {
+        return;
+    }
+    let folder = folder();
+    link_runner(folder.path());
+    let modules = folder.path().join("modules");
+    fs::create_dir(&modules).expect("the folder is made");
+    let write = |path: PathBuf, source: &str| fs::write(path, source).expect("the file is written");
+    let pid = "import os\npid = os.getpid()\n";
+    write(modules.join("first.py"), pid);
+    write(modules.join("later.py"), pid);
+    // A module of the program hides an installed one.
+    write(modules.join("own.py"), "raise RuntimeError('not this one')\n");
+    write(folder.path().join("own.py"), pid);
+    let file = folder.path().join("program.py");
+    write(
+        file.clone(),
+        "\"\"\"Words.\"\"\"\nimport first, torch\nfrom own import pid as own_pid\nimport later\nimport os\ntorch.take(5000)\n\
+         print(first.pid, os.getpid(), own_pid, later.pid)\n",
+    );
+    let path = env::join_paths([stub(), modules]).expect("paths without colons");
+    let asked = Program {
+        environment: vec![("PYTHONPATH".to_owned(), path.to_string_lossy().into_owned())],
+        ..program(file, folder.path().join("output"))
+    };
+    let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
+    let torch = torch(stub().join("torch"));
+    let process = PreloadedProcess::load_imports(&asked, &torch, &prepared).expect("it starts");
+    let run = || {
+        let asked = Program { preloaded: Some(process.clone()), ..asked.clone() };
+        let report = run(&asked, &torch, &prepared).expect("it runs");
+        assert_eq!((report.status, report.devices[0].peak_allocated.get()), (0, 5000), "{report:?}");
+        let printed = fs::read_to_string(folder.path().join("output")).expect("there is output");
+        let pids: Vec<u32> = printed.split_whitespace().map(|pid| pid.parse().expect("a number")).collect();
+        let [first, program, own, later] = pids[..] else { panic!("four numbers: {printed}") };
+        assert_eq!((own, later), (program, program), "{printed}");
+        assert_ne!(first, program, "{printed}");
+        first
+    };
+    assert_eq!(run(), run());
 }
 
 /// A program over the stub without any options.

@@ -79,12 +79,12 @@ entries! {
     }
 
     fn cuDeviceGetName(to: Out<u8>, room: c_int, _device: c_int) -> c_int {
-        put_text(to, usize::try_from(room).unwrap_or(0), &settings().name);
+        put_text(to, usize::try_from(room).unwrap_or(0), settings().gpu.name);
         SUCCESS
     }
 
     fn cuDeviceTotalMem_v2(to: Out<u64>, _device: c_int) -> c_int {
-        to.put(settings().memory);
+        to.put(settings().memory());
         SUCCESS
     }
 

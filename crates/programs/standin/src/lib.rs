@@ -18,7 +18,8 @@
 //! | variable | value |
 //! | --- | --- |
 //! | `STANDIN_DEVICES` | how many GPUs there are |
-//! | `STANDIN_NAME`, `STANDIN_MEMORY`, `STANDIN_MULTIPROCESSORS`, `STANDIN_THREADS`, `STANDIN_CAPABILITY` | of each GPU: name, bytes, multiprocessors, threads of each, compute capability |
+//! | `STANDIN_GPU` | the short name of each GPU's profile (`blockyard_gpus::GpuProfile`) |
+//! | `STANDIN_MEMORY` | the bytes of each GPU, where they are not those of the profile |
 //! | `STANDIN_CUDA` | the version of CUDA |
 //! | `STANDIN_CUDNN` | the version of cuDNN |
 //! | `STANDIN_ADDRESSES` | `driver` (the default), `rising` or `falling`: the order of the addresses of segments |

@@ -113,7 +113,7 @@ impl Device {
     /// Bytes of the device's memory that are not taken.
     pub(crate) fn free_bytes(&self) -> u64 {
         let non_pytorch = if settings().counts_non_pytorch { self.addresses.non_pytorch.bytes() } else { 0 };
-        settings().memory.saturating_sub(self.used).saturating_sub(non_pytorch)
+        settings().memory().saturating_sub(self.used).saturating_sub(non_pytorch)
     }
 
     /// Allocates memory: bytes of the device, and addresses for these bytes.

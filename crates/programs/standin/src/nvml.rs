@@ -37,7 +37,7 @@ fn unique_name(device: u32) -> String {
 fn memory(handle: usize) -> Option<(u64, u64)> {
     let index = c_int::try_from(index(handle)?).ok()?;
     let free = state().devices.get(index)?.free_bytes();
-    Some((settings().memory, free))
+    Some((settings().memory(), free))
 }
 
 /// Writes `nvmlPciInfo_t`: two names of the bus, and the bus as a number between them.
@@ -121,7 +121,7 @@ entries! {
         if index(device).is_none() {
             return INVALID_ARGUMENT;
         }
-        put_text(to, room as usize, &settings().name);
+        put_text(to, room as usize, settings().gpu.name);
         SUCCESS
     }
 
@@ -129,8 +129,8 @@ entries! {
         if index(device).is_none() {
             return INVALID_ARGUMENT;
         }
-        major.put(settings().major);
-        minor.put(settings().minor);
+        major.put(settings().capability().0);
+        minor.put(settings().capability().1);
         SUCCESS
     }
 

@@ -3,23 +3,16 @@
 use std::env;
 use std::sync::OnceLock;
 
+use blockyard_gpus::{Architecture, GpuProfile};
+use blockyard_record::Bytes;
+
 use crate::addresses::DriverAddressOrder;
 
 /// The properties of the devices, which are all equal, and the versions of CUDA's libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) devices: i32,
-    pub(crate) name: String,
-    /// Bytes of a device's memory.
-    pub(crate) memory: u64,
-    pub(crate) multiprocessors: i32,
-    /// Threads that one multiprocessor holds.
-    pub(crate) threads: i32,
-    /// Bytes of shared memory that one multiprocessor has.
-    pub(crate) shared: i32,
-    /// The compute capability: `major` and `minor`.
-    pub(crate) major: i32,
-    pub(crate) minor: i32,
+    pub(crate) gpu: GpuProfile,
     /// CUDA's version as `cudaRuntimeGetVersion` counts it: 13000 is 13.0.
     pub(crate) cuda: i32,
     /// cuDNN's version as `cudnnGetVersion` counts it.
@@ -40,28 +33,11 @@ impl Settings {
         let small = |name: &str, otherwise: i32| {
             i32::try_from(number(name, otherwise.unsigned_abs().into())).unwrap_or(otherwise)
         };
-        let capability = variable("STANDIN_CAPABILITY").unwrap_or_default();
-        let (major, minor) = capability
-            .split_once('.')
-            .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-            .unwrap_or((9, 0));
-        // Kilobytes of shared memory by capability, from CUDA's table of technical specifications.
-        let shared = match (major, minor) {
-            (7, 5) => 64,
-            (8, 0 | 7) => 164,
-            (8 | 12, _) => 100,
-            (7, _) => 96,
-            _ => 228,
-        };
+        let gpu = variable("STANDIN_GPU").and_then(|id| GpuProfile::from_id(&id)).unwrap_or(GpuProfile::H200);
+        let total_memory = Bytes::new(number("STANDIN_MEMORY", gpu.total_memory.get()));
         Self {
             devices: small("STANDIN_DEVICES", 1).clamp(1, 64),
-            name: variable("STANDIN_NAME").unwrap_or_else(|| "NVIDIA H200".to_owned()),
-            memory: number("STANDIN_MEMORY", 150_109_880_320),
-            multiprocessors: small("STANDIN_MULTIPROCESSORS", 132),
-            threads: small("STANDIN_THREADS", 2048),
-            shared: shared * 1024,
-            major,
-            minor,
+            gpu: GpuProfile { total_memory, ..gpu },
             cuda: small("STANDIN_CUDA", 13_000),
             cudnn: usize::try_from(number("STANDIN_CUDNN", 91_900)).unwrap_or(91_900),
             counts_non_pytorch: variable("STANDIN_NON_PYTORCH").as_deref() == Some("1"),
@@ -70,6 +46,45 @@ impl Settings {
                 Some("falling") => DriverAddressOrder::Falling,
                 _ => DriverAddressOrder::Driver,
             },
+        }
+    }
+
+    /// Bytes of a device's memory.
+    pub(crate) fn memory(&self) -> u64 {
+        self.gpu.total_memory.get()
+    }
+
+    /// The compute capability, major and minor.
+    pub(crate) fn capability(&self) -> (i32, i32) {
+        let (major, minor) = self.gpu.architecture.capability();
+        (major.cast_signed(), minor.cast_signed())
+    }
+
+    /// Bytes of shared memory that one multiprocessor has, from CUDA's table of technical specifications.
+    pub(crate) fn shared(&self) -> i32 {
+        let kibibytes = match self.gpu.architecture {
+            Architecture::Turing => 64,
+            Architecture::Ampere => 164,
+            Architecture::Ada => 100,
+            Architecture::Hopper => 228,
+        };
+        kibibytes * 1024
+    }
+
+    /// The most blocks of a kernel that one multiprocessor holds, from the same table.
+    pub(crate) fn max_blocks(&self) -> i32 {
+        match self.gpu.architecture {
+            Architecture::Turing => 16,
+            Architecture::Ada => 24,
+            Architecture::Ampere | Architecture::Hopper => 32,
+        }
+    }
+
+    /// Whether a kernel can have clusters of blocks.
+    pub(crate) fn has_clusters(&self) -> bool {
+        match self.gpu.architecture {
+            Architecture::Turing | Architecture::Ampere | Architecture::Ada => false,
+            Architecture::Hopper => true,
         }
     }
 }
@@ -82,25 +97,27 @@ pub(crate) fn settings() -> &'static Settings {
 
 #[cfg(test)]
 mod tests {
+    use blockyard_gpus::GpuProfile;
+
     use super::Settings;
     use crate::addresses::DriverAddressOrder;
 
     #[test]
     fn variables_say_which_gpu() {
         let h200 = Settings::of(|_| None);
-        assert_eq!((h200.devices, h200.memory, h200.major), (1, 150_109_880_320, 9));
+        assert_eq!((h200.devices, &h200.gpu), (1, &GpuProfile::H200));
         let other = Settings::of(|name| {
             let value = match name {
                 "STANDIN_DEVICES" => "2",
                 "STANDIN_MEMORY" => "1000",
-                "STANDIN_CAPABILITY" => "7.5",
+                "STANDIN_GPU" => "t4",
                 "STANDIN_CUDA" => "no number",
                 _ => return None,
             };
             Some(value.to_owned())
         });
-        assert_eq!((other.devices, other.memory, other.major, other.minor), (2, 1000, 7, 5));
-        assert_eq!((other.cuda, other.shared), (13_000, 65_536));
+        assert_eq!((other.devices, other.memory(), other.capability()), (2, 1000, (7, 5)));
+        assert_eq!((other.cuda, other.shared(), other.max_blocks()), (13_000, 65_536, 16));
         let order = |text: &str| {
             Settings::of(|name| (name == "STANDIN_ADDRESSES").then(|| text.to_owned())).addresses
         };

@@ -361,7 +361,7 @@ fn what_grows_is_found_by_call_site() -> Result<()> {
         page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
         page.wait_text(&id("document-title"), "loss_history_100")?;
         ask(page, "leaks")?;
-        page.wait_text(&id("answer-leaks"), "2 call sites grow over 139 iterations")?;
+        page.wait_text(&id("answer-leaks"), "139 iterations, found by repetition: 2 call sites grow")?;
         page.wait_text(&id("answer-leaks"), "loss_history train.py:26, in 2 call sites:")
     })
 }

@@ -1,6 +1,6 @@
 //! The call sites whose memory grows during a run, and the difference between a run and another file.
 
-use blockyard_lab::{Diff, GrowingCallSite, IterationSource, Leaks, LineChange, PeakDiff};
+use blockyard_lab::{Diff, GrowingCallSite, Leaks, LineChange, PeakDiff};
 use blockyard_record::{Bytes, frame_text, grouped, own_line};
 use leptos::ev;
 use leptos::prelude::*;
@@ -10,6 +10,7 @@ use web_sys::HtmlInputElement;
 use super::parts::{files, table};
 use crate::browser;
 use crate::lab::{Cell, Sheet};
+use crate::messages::sentence;
 use crate::session::Session;
 use crate::view::kit::on;
 
@@ -20,19 +21,8 @@ const MAX_ROWS: usize = 40;
 const COUNTED: &str = "What is kept is counted after the first two, in which programs set themselves up.";
 
 pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
-    let steps = leaks.answer.boundaries.len();
-    let found_by = match leaks.answer.steps {
-        IterationSource::Markers => "found by their markers",
-        IterationSource::Repetition => "found by repetition",
-        IterationSource::Parts => "parts of as many requests: nothing marks iterations and nothing repeats",
-    };
-    let words = match leaks.allocations.len() {
-        0 => format!("Nothing grows over {} iterations, {found_by}.", grouped(steps as u64)),
-        1 => format!("One call site grows over {} iterations, {found_by}. {COUNTED}", grouped(steps as u64)),
-        many => {
-            format!("{many} call sites grow over {} iterations, {found_by}. {COUNTED}", grouped(steps as u64))
-        }
-    };
+    let counted = (!leaks.answer.growing.is_empty()).then_some(COUNTED);
+    let words = format!("{} {}", sentence(&leaks.answer.sentence), counted.unwrap_or_default());
     let growing: Vec<SiteGrowth<'_>> = leaks.growing().collect();
     let rows = growing.iter().map(growth_cells);
     let head = vec!["more", "tensors more", "last by request", "call site"];

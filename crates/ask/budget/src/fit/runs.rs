@@ -3,9 +3,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blockyard_answers::{FitConditions, FitFailedRequest, FitGpu, FitHolder, FitRun, FitRunEnd};
-use blockyard_dry_run::{LibraryFolder, Program, Report, RunOom, Torch, run_until};
+use blockyard_dry_run::{LibraryFolder, PreloadedProcess, Program, Report, RunOom, Torch, run_until};
 use blockyard_gpus::{GpuProfile, pytorch_memory, pytorch_memory_beside};
 use blockyard_record::Bytes;
 
@@ -161,6 +162,46 @@ pub struct RunCounts {
     pub(super) known: AtomicUsize,
 }
 
+/// The process that has run the first imports of the program, once one is needed: runs are copies of it, which
+/// saves them the time of the imports.
+#[derive(Debug, Default)]
+pub struct ImportsProcess(Mutex<ImportsState>);
+
+#[derive(Clone, Debug, Default)]
+enum ImportsState {
+    #[default]
+    NotStarted,
+    Started(PreloadedProcess),
+    /// The process cannot be copied, for example because a module uses the GPU while it is loaded.
+    Unusable,
+}
+
+impl ImportsProcess {
+    fn state(&self) -> MutexGuard<'_, ImportsState> {
+        // The state is replaced as a whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process for a run of `program`; `None` if the run needs a process of its own.
+    fn of(&self, program: &Program, torch: &Torch, prepared: &LibraryFolder) -> Option<PreloadedProcess> {
+        // Modules may read these variables while they are loaded.
+        if !program.environment.is_empty() {
+            return None;
+        }
+        let mut state = self.state();
+        if matches!(*state, ImportsState::NotStarted) {
+            // Settings of one run are not those of the others.
+            let program = Program { conf: None, counts_non_pytorch: false, ..program.clone() };
+            let started = PreloadedProcess::load_imports(&program, torch, prepared);
+            *state = started.map_or(ImportsState::Unusable, ImportsState::Started);
+        }
+        match &*state {
+            ImportsState::Started(process) => Some(process.clone()),
+            ImportsState::NotStarted | ImportsState::Unusable => None,
+        }
+    }
+}
+
 /// The runs of one call.
 #[derive(Debug)]
 pub struct Runs<'a> {
@@ -180,6 +221,8 @@ pub struct Runs<'a> {
     pub caller: &'a dyn RunCaller,
     /// How many runs there were.
     pub counts: RunCounts,
+    /// The process of which runs are copies.
+    pub imports: ImportsProcess,
 }
 
 impl Runs<'_> {
@@ -299,7 +342,19 @@ impl Runs<'_> {
             output: Some(output.clone()),
             ..self.program(conditions)
         };
-        let report = run_until(&program, self.torch, self.prepared, is_stopped).map_err(FitRunEnd::failed)?;
+        let run = |preloaded: Option<PreloadedProcess>| {
+            let program = Program { preloaded, ..program.clone() };
+            run_until(&program, self.torch, self.prepared, is_stopped)
+        };
+        let imports = self.imports.of(&program, self.torch, self.prepared);
+        let report = match run(imports.clone()) {
+            Err(_) if imports.is_some() => {
+                *self.imports.state() = ImportsState::Unusable;
+                run(None)
+            }
+            report => report,
+        };
+        let report = report.map_err(FitRunEnd::failed)?;
         if is_stopped() {
             return Err(FitRunEnd::Stopped);
         }

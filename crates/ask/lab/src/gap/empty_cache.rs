@@ -8,7 +8,7 @@ use blockyard_workload::Request;
 
 use super::trial::{Trial, empty};
 use super::{Use, follow};
-use crate::run::request_text;
+use crate::request_numbers::request_text;
 use crate::{GapOutcome, GapRemedy, GapRemedyKind, LabError, Run, leaks};
 
 /// How many places between iterations are replayed.

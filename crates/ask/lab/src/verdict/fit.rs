@@ -15,7 +15,7 @@ use crate::forecast::{Forecaster, forecast_end};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
 use crate::recommendation::{Recommendation, growth_text, useful_forecaster};
-use crate::run::request_text;
+use crate::request_numbers::request_text;
 use crate::{
     Conditions, Finding, FindingTopic, Forecast, HoldingLine, Keeper, LabError, Leaks, LimitedRun,
     MomentName, Outcome, Row, RowError, Run, VerdictAnswer, VerdictKind, keeper_growth_text, keepers, leaks,

@@ -28,8 +28,8 @@ use std::path::Path;
 use blockyard_device::VirtualDevice;
 use blockyard_lab::Run;
 use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
-use blockyard_record::{Bytes, SegmentSnapshot};
-use blockyard_replay::{Progress, RunSettings, Runner, StepResult};
+use blockyard_record::{Bytes, SegmentSnapshot, StepOutcome};
+use blockyard_replay::{Progress, RunSettings, Runner};
 use blockyard_workload::{Request, Workload};
 
 /// Goes on.
@@ -62,7 +62,7 @@ fn recorded(text: &str, config: &str, limit: Bytes) -> Run {
     let workload = Workload::from_requests(requests);
     let mut runner = Runner::new(VirtualDevice::new(capacity), &settings, &workload).with_trace();
     while let Some(result) = runner.step().unwrap() {
-        if matches!(result, StepResult::OutOfMemory(_)) {
+        if matches!(result, StepOutcome::OutOfMemory(_)) {
             break;
         }
     }

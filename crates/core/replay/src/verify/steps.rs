@@ -6,10 +6,10 @@ use blockyard_pytorch::trace::RewoundMemory;
 use blockyard_pytorch::{
     AllocationResult, OperationKind, RecordedRun, STAT_COUNT, StatChange, stat_keys, stat_values,
 };
-use blockyard_record::Stats;
+use blockyard_record::{Stats, StepOutcome};
 
 use crate::earlier_stats::EarlierStats;
-use crate::{Comparison, Runner, StepResult};
+use crate::{Comparison, Runner};
 
 /// Compares recorded placements and statistics with those of the replay, step by step.
 pub(super) struct StepComparer<'a> {
@@ -60,14 +60,14 @@ impl<'a> StepComparer<'a> {
     pub(super) fn after<D: DeviceMemory + Advance>(
         &mut self,
         request: usize,
-        result: Option<&StepResult>,
+        outcome: Option<&StepOutcome>,
         runner: &Runner<'_, D>,
         comparison: &mut Comparison,
     ) {
         if let Some(index) = self.inferred.operations.get(request).copied() {
             let operation = &self.run.operations[index];
             if let (OperationKind::Allocate { result: Some(expected), .. }, Some(found)) =
-                (&operation.kind, result.and_then(StepResult::answer))
+                (&operation.kind, outcome.and_then(|outcome| runner.answer(outcome)))
                 && !(self.is_placed
                     && matches!((expected, &found), (AllocationResult::At(_), AllocationResult::At(_))))
             {

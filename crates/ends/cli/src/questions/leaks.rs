@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_answers::{IterationSource, LeaksAnswer};
+use blockyard_answers::LeaksAnswer;
 use blockyard_lab::{Run, leaks as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
@@ -27,18 +27,7 @@ pub(crate) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Res
 }
 
 fn text(found: &LeaksAnswer) -> String {
-    let from = match found.steps {
-        IterationSource::Markers => "by its markers",
-        IterationSource::Repetition => "by repetition",
-        IterationSource::Parts => "by cutting it into parts",
-    };
-    let count = found.growing.len();
-    let what = match count {
-        0 => "nothing grows".to_owned(),
-        1 => "one call site grows".to_owned(),
-        _ => format!("{} call sites grow", grouped(count as u64)),
-    };
-    let mut text = format!("{} iterations, found {from}: {what}\n", grouped(found.boundaries.len() as u64));
+    let mut text = format!("{}\n", found.sentence);
     for growth in found.growing.iter().take(SHOWN_CALL_SITES) {
         let _ = writeln!(
             text,
@@ -48,6 +37,7 @@ fn text(found: &LeaksAnswer) -> String {
             growth.site.join(" < ")
         );
     }
+    let count = found.growing.len();
     if count > SHOWN_CALL_SITES {
         let _ = writeln!(text, "    and {} more", count - SHOWN_CALL_SITES);
     }

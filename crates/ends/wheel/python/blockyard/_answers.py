@@ -444,7 +444,7 @@ class Growth(_answer.Answer):
     live: list[int]
     """The live bytes of the site at each boundary."""
     growth: int
-    """More bytes at the last boundary than after the first iteration."""
+    """More bytes at the last boundary than at the second."""
     first_request: int
     """The first request of the site after the second boundary whose bytes are live at the end, counted from 1; 0 where no request is known."""
     last_request: int
@@ -455,6 +455,8 @@ class Growth(_answer.Answer):
 class Leaks(_answer.LeaksBase):
     """What grows from iteration to iteration. True where anything grows."""
 
+    sentence: str
+    """How many iterations there are, how they were found, and how many call sites grow, in a sentence."""
     steps: str
     """How the iterations were found."""
     boundaries: list[int]

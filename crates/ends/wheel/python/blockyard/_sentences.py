@@ -53,9 +53,7 @@ def sentence(answer: Answer) -> str:
         case of.Growth():
             return f"{size(answer.growth)} more at {_site(answer.site)}"
         case of.Leaks():
-            count = len(answer.growing)
-            what = {0: "nothing grows", 1: "one call site grows"}.get(count, f"{count} call sites grow")
-            return "\n  ".join([f"{len(answer.boundaries)} steps: {what}", *map(str, answer.growing)])
+            return "\n  ".join([answer.sentence, *map(str, answer.growing)])
         case of.AllocatorOutcome():
             text = f"{answer.name}: peak reserved {size(answer.peak_reserved)}, {answer.device_calls} device calls"
             if (answer.failed is None) != (answer.failed_at_high is None):

@@ -196,8 +196,8 @@ fn properties(argument: Bound<'_, PyAny>) -> PyResult<(String, u64, u32, u32, u3
         profile.total_memory.get(),
         profile.multiprocessors,
         profile.threads_per_multiprocessor,
-        profile.capability.0,
-        profile.capability.1,
+        profile.architecture.capability().0,
+        profile.architecture.capability().1,
     ))
 }
 

@@ -29,7 +29,7 @@ fn shape(queries: &Tensor, keys: &Tensor, place_of_keys: usize) -> Option<Attent
 
 /// Bytes of the workspace that the graph needs; `None` if the graph is not attention.
 pub(super) fn workspace(all: &Descriptors, operations: &[&Descriptor]) -> Option<u64> {
-    let multiprocessors = u64::try_from(settings().multiprocessors).unwrap_or(0);
+    let multiprocessors = u64::from(settings().gpu.multiprocessors);
     let part = |operation: &Descriptor, attribute| tensor(all, operation.named(attribute)?);
     if let [operation] = operations
         && operation.kind == kind::ATTENTION

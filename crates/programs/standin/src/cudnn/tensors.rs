@@ -52,7 +52,8 @@ pub(super) fn set(handle: usize, object: Object) -> c_int {
 
 /// Bytes of the states of random generators: one state for each thread that a device can run at once.
 fn dropout_states() -> usize {
-    let threads = i64::from(settings().multiprocessors).saturating_mul(i64::from(settings().threads));
+    let gpu = &settings().gpu;
+    let threads = u64::from(gpu.multiprocessors) * u64::from(gpu.threads_per_multiprocessor);
     usize::try_from(threads.saturating_mul(24)).unwrap_or(0)
 }
 

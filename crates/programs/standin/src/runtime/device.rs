@@ -14,7 +14,7 @@ use crate::state::{current_device, set_current_device};
 /// library does not know.
 #[expect(clippy::match_same_arms, reason = "by what a number means, in the order of CUDA's list")]
 pub(crate) fn attribute(settings: &Settings, number: c_int, device: c_int) -> Option<c_int> {
-    let optin = settings.shared.saturating_sub(1024);
+    let optin = settings.shared().saturating_sub(1024);
     Some(match number {
         // Threads of a block; its sizes.
         1..=3 | 111 => 1024,
@@ -28,7 +28,7 @@ pub(crate) fn attribute(settings: &Settings, number: c_int, device: c_int) -> Op
         10 => 32,
         13 => 1_980_000,
         14 => 512,
-        16 => settings.multiprocessors,
+        16 => settings.gpu.multiprocessors.cast_signed(),
         // Compute mode, kernel time-out, integrated, TCC, PCI domain: none.
         17 | 18 | 20 | 34 | 35 | 50 => 0,
         // Host memory can be mapped; kernels run side by side; ECC; unified addresses.
@@ -37,28 +37,22 @@ pub(crate) fn attribute(settings: &Settings, number: c_int, device: c_int) -> Op
         36 => 3_201_000,
         37 => 6144,
         38 => 62_914_560,
-        39 => settings.threads,
+        39 => settings.gpu.threads_per_multiprocessor.cast_signed(),
         40 => 3,
         51 => 32,
-        75 => settings.major,
-        76 => settings.minor,
-        81 => settings.shared,
+        75 => settings.capability().0,
+        76 => settings.capability().1,
+        81 => settings.shared(),
         84..=86 | 88 | 92..=94 | 96 | 100 | 101 => 0,
         97 => optin,
         // Virtual memory and file descriptors as handles.
         102 | 103 => 1,
-        106 => {
-            if settings.major == 8 && settings.minor != 0 {
-                24
-            } else {
-                32
-            }
-        }
+        106 => settings.max_blocks(),
         108 => 39_321_600,
         109 => 134_213_632,
-        // Pools of memory; clusters from Hopper on.
+        // Pools of memory; clusters.
         115 => 1,
-        120 => c_int::from(settings.major >= 9),
+        120 => c_int::from(settings.has_clusters()),
         // GPUDirect, fabric handles, multicast, NUMA: none.
         104 | 105 | 107 | 110 | 112..=114 | 116..=119 | 121..=133 | 135..=150 => 0,
         134 => -1,
@@ -110,9 +104,9 @@ impl Properties {
 /// Fills `cudaDeviceProp` in the order of CUDA's declaration, up to its reserved end.
 fn properties(to: Out<u8>, device: c_int, is_13: bool, settings: &Settings) {
     let mut list = Properties { to, at: 0, is_13 };
-    let shared = u64::from(settings.shared.unsigned_abs());
+    let shared = u64::from(settings.shared().unsigned_abs());
     let mut name = [0_u8; 256];
-    for (slot, byte) in name.iter_mut().zip(settings.name.bytes().take(255)) {
+    for (slot, byte) in name.iter_mut().zip(settings.gpu.name.bytes().take(255)) {
         *slot = byte;
     }
     list.bytes(&name);
@@ -122,18 +116,19 @@ fn properties(to: Out<u8>, device: c_int, is_13: bool, settings: &Settings) {
     list.bytes(&uuid);
     list.bytes(&[0; 8]);
     list.int(0);
-    list.long(settings.memory);
+    list.long(settings.memory());
     list.long(49_152);
     list.ints(&[65_536, 32]);
     list.long(2_147_483_647);
     list.ints(&[1024, 1024, 1024, 64, c_int::MAX, 65_535, 65_535]);
     list.until_12(1_980_000);
     list.long(65_536);
-    list.ints(&[settings.major, settings.minor]);
+    let (major, minor) = settings.capability();
+    list.ints(&[major, minor]);
     list.long(512);
     list.long(32);
     list.until_12(1);
-    list.int(settings.multiprocessors);
+    list.int(settings.gpu.multiprocessors.cast_signed());
     list.until_12(0);
     // Integrated, mapped host memory.
     list.ints(&[0, 1]);
@@ -146,7 +141,8 @@ fn properties(to: Out<u8>, device: c_int, is_13: bool, settings: &Settings) {
     // Kernels side by side, ECC, PCI bus, device, domain, TCC, copy engines, unified addresses.
     list.ints(&[1, 1, device.saturating_add(1), 0, 0, 0, 3, 1]);
     list.until_12(3_201_000);
-    list.ints(&[6144, 62_914_560, 39_321_600, settings.threads, 1, 1, 1]);
+    let threads = settings.gpu.threads_per_multiprocessor.cast_signed();
+    list.ints(&[6144, 62_914_560, 39_321_600, threads, 1, 1, 1]);
     list.long(shared);
     // Registers, managed memory, boards, atomics of the host.
     list.ints(&[65_536, 1, 0, 0, 0]);
@@ -155,11 +151,11 @@ fn properties(to: Out<u8>, device: c_int, is_13: bool, settings: &Settings) {
     list.ints(&[0, 1, 1, 1, 1]);
     list.until_12(1);
     list.long(shared.saturating_sub(1024));
-    list.ints(&[0, 0, attribute(settings, 106, device).unwrap_or(32), 134_213_632]);
+    list.ints(&[0, 0, settings.max_blocks(), 134_213_632]);
     list.long(1024);
     // Host memory can be registered; memory pools; the rest no.
     list.ints(&[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
-    list.ints(&[c_int::from(settings.major >= 9), 0]);
+    list.ints(&[c_int::from(settings.has_clusters()), 0]);
     let end = if is_13 { 1008 } else { 1032 };
     while list.at < end {
         list.int(0);

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use blockyard_gpus::Architecture;
+
 use crate::abi::{Dim3, In, Out, Text};
 use crate::non_pytorch;
 use crate::runtime::errors::{INVALID_CONFIGURATION, INVALID_VALUE, SUCCESS, fail};
@@ -70,14 +72,14 @@ fn launch(kernel: u64, grid: Dim3, block: Dim3) -> c_int {
 pub(crate) fn occupancy(threads: c_int, shared: u64) -> c_int {
     let settings = settings();
     let rounded = threads.max(1).saturating_add(31) / 32 * 32;
-    let by_threads = settings.threads / rounded;
+    let by_threads = settings.gpu.threads_per_multiprocessor.cast_signed() / rounded;
     let by_shared = match shared {
         0 => c_int::MAX,
         // CUDA keeps a KiB of shared memory for each block.
-        _ => c_int::try_from(u64::from(settings.shared.unsigned_abs()) / shared.saturating_add(1024))
+        _ => c_int::try_from(u64::from(settings.shared().unsigned_abs()) / shared.saturating_add(1024))
             .unwrap_or(c_int::MAX),
     };
-    by_threads.min(by_shared).clamp(1, 32)
+    by_threads.min(by_shared).clamp(1, settings.max_blocks())
 }
 
 thread_local! {
@@ -99,10 +101,14 @@ struct LaunchConfig {
 
 /// The architecture of the code that a GPU runs: CUB looks for its settings under this number and fails for
 /// one that nothing was compiled for.
-fn code_version(major: c_int, minor: c_int) -> c_int {
-    // PyTorch's builds have no code for compute capability 8.9; its GPUs run the code for 8.6.
-    let minor = if (major, minor) == (8, 9) { 6 } else { minor };
-    major.saturating_mul(10).saturating_add(minor)
+fn code_version(architecture: Architecture) -> c_int {
+    match architecture {
+        Architecture::Turing => 75,
+        Architecture::Ampere => 80,
+        // PyTorch's builds have no code for compute capability 8.9; its GPUs run the code for 8.6.
+        Architecture::Ada => 86,
+        Architecture::Hopper => 90,
+    }
 }
 
 entries! {
@@ -192,7 +198,7 @@ entries! {
     }
 
     fn cudaFuncGetAttributes(to: Out<FunctionAttributes>, _kernel: u64) -> c_int {
-        let version = code_version(settings().major, settings().minor);
+        let version = code_version(settings().gpu.architecture);
         to.put(FunctionAttributes {
             max_threads: 1024,
             registers: 32,

@@ -108,7 +108,7 @@ entries! {
             return fail(MEMORY_ALLOCATION);
         };
         free.put(left);
-        total.put(settings().memory);
+        total.put(settings().memory());
         SUCCESS
     }
 

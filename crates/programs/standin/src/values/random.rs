@@ -55,9 +55,8 @@ fn normal(first: u32, second: u32) -> [f32; 2] {
 
 /// Threads of a kernel over this many elements.
 fn threads(count: u64, each: u64) -> u64 {
-    let settings = settings();
-    let blocks = u64::from(settings.threads.unsigned_abs()) / BLOCK
-        * u64::from(settings.multiprocessors.unsigned_abs());
+    let gpu = &settings().gpu;
+    let blocks = u64::from(gpu.threads_per_multiprocessor) / BLOCK * u64::from(gpu.multiprocessors);
     count.div_ceil(BLOCK * each).clamp(1, blocks.max(1)) * BLOCK
 }
 

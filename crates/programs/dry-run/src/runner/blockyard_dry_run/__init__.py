@@ -9,6 +9,7 @@ ends the process).
 
 import atexit
 import builtins
+import contextlib
 import json
 import os
 import signal
@@ -36,6 +37,9 @@ class Run:
         if self.is_written or os.getpid() != self.process:
             return
         self.is_written = True
+        # A second Ctrl-C does not end the count. Only the main thread can set this.
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         found = {"error": self.error, "error_at": self.error_at, "ended_with": self.status}
         try:
             found.update(self.measured.result(self.error))

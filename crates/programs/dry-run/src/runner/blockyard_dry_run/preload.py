@@ -6,6 +6,7 @@ standard output by `{"job", "pid"}` once it runs, and by `{"job", "ended"}` with
 says why no job can run.
 """
 
+import ast
 import atexit
 import contextlib
 import ctypes
@@ -16,6 +17,7 @@ import os
 import select
 import signal
 import sys
+from pathlib import Path
 
 # Seconds between two looks at the copies.
 _PAUSE = 0.01
@@ -46,8 +48,33 @@ def _end_at_once():
     _exit(_status)
 
 
-def serve(modules):
-    """Serves jobs until standard input ends. Returns in a copy alone, with its job."""
+def _run_first_imports(file):
+    """Runs the imports with which a program begins, up to its first other statement or its first own module.
+
+    What follows may set variables that other modules read while they are loaded.
+    """
+    own = Path(file).parent
+    for statement in ast.parse(Path(file).read_bytes()).body:
+        match statement:
+            case ast.Expr(ast.Constant()):
+                continue
+            case ast.Import(names):
+                modules = [alias.name for alias in names]
+            case ast.ImportFrom(str(module), _, 0):
+                modules = [module]
+            case _:
+                return
+        tops = [own / module.partition(".")[0] for module in modules]
+        if any(top.is_dir() or top.with_suffix(".py").exists() for top in tops):
+            return
+        exec(compile(ast.Module([statement], []), file, "exec"), {})
+
+
+def serve(modules, program):
+    """Serves jobs until standard input ends. Returns in a copy alone, with its job.
+
+    `program` is the file whose first imports are loaded, or None. An import that fails ends them: the copy says why.
+    """
     # Registered before all functions of the modules and the program, so that it is called last.
     atexit.register(_end_at_once)
     answers = os.dup(1)
@@ -61,14 +88,19 @@ def serve(modules):
     try:
         for name in modules:
             importlib.import_module(name)
+        if program is not None:
+            with contextlib.suppress(Exception):
+                _run_first_imports(program)
         cuda = getattr(sys.modules.get("torch"), "cuda", None)
         if cuda is not None and cuda.is_initialized():
             raise RuntimeError("these modules use the GPU while they are loaded, so that no copy can be made")
     except Exception as fault:
         answer({"fault": f"{type(fault).__name__}: {fault}"})
         os._exit(1)
-    gc.collect()
-    gc.freeze()
+    if program is None:
+        # With the objects of a program's own imports, Python collects garbage when it does so in a process of its own.
+        gc.collect()
+        gc.freeze()
     running, text = {}, b""
     while True:
         ready, _, _ = select.select([0], [], [], _PAUSE if running else None)

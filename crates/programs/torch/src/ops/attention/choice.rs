@@ -1,5 +1,7 @@
 //! Which kernel computes a call of attention.
 
+use blockyard_gpus::Architecture;
+
 use crate::error::runtime;
 use crate::session::AttentionKernels;
 use crate::{Dtype, Result, session};
@@ -42,7 +44,10 @@ pub(super) fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -
     // `minimum_gemm_alignment`: rows are read 16 bytes at a time.
     let at_once = if dtype.is_reduced_float() { 8 } else { 4 };
     let is_aligned = sizes.width % at_once == 0 && sizes.value_width % at_once == 0;
-    let has_cudnn = matches!(session().profile().capability.0, 9 | 10);
+    let has_cudnn = match session().profile().architecture {
+        Architecture::Turing | Architecture::Ampere | Architecture::Ada => false,
+        Architecture::Hopper => true,
+    };
     // cuDNN's kernel wants more than one key, and more than one query where elements are dropped.
     let is_short = sizes.keys == 1 || (sizes.queries == 1 && dropout > 0.0);
     let is_sixteenths =
