@@ -227,18 +227,15 @@ impl Feature<FigureSignals> {
         self.session.lab().blame().map(|blame| blame.by).filter(|by| *by != ColorBy::Line)
     }
 
-    /// Whether blocks have the colors that their allocations have over time: by category for a program, and by
-    /// the reader's choice or the cause for a recording. The blocks of a workload keep the color of live memory,
-    /// since only their sizes would differ in color. Hues then belong to these groups alone, and the style sheet
-    /// gives states of memory grey. Reads signals.
+    /// Whether blocks have the colors that their allocations have over time: by category for a program, and always
+    /// for a recording. The blocks of a workload keep the color of live memory, since only their sizes would differ
+    /// in color. Hues then belong to these groups alone, and the style sheet gives states of memory grey. Reads
+    /// signals.
     pub(crate) fn colors_blocks(self) -> bool {
         if self.session.shown_program().is_some() {
             return self.color_by() == ColorBy::Category;
         }
         self.session.shown_recording().is_some()
-            && (self.columns().is_some_and(|columns| columns.has_stacks)
-                || self.chosen_colors.get().is_some()
-                || self.cause_shown_by().is_some())
     }
 
     /// The groups of allocations that have a color each, if the columns have been made. Reads signals.
