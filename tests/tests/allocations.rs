@@ -235,7 +235,7 @@ fn a_legend_of_lines_has_the_blamed_line_first() {
             plain.legend()
         );
         for entry in plain.legend() {
-            let blame = Blame { line: entry.text.clone(), what: "grows" };
+            let blame = Blame { by: ColorBy::Line, group: Some(entry.text.clone()), what: "grows" };
             let groups = Groups::new(&allocations, &recording, ColorBy::Line, Some(&blame));
             let legend = groups.legend();
             let texts: std::collections::BTreeSet<&str> =

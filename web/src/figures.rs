@@ -199,14 +199,17 @@ impl Feature<FigureSignals> {
         }
     }
 
-    /// The meaning of colors: the reader's choice, or else categories of a program or of a text about a
-    /// training, or else lines, names or sizes, whichever the run has. Reads signals.
+    /// The meaning of colors: the reader's choice, or else what shows the cause that the verdict names, or else
+    /// categories of a program or of a text about a training, or else lines, names or sizes, whichever the run
+    /// has. Reads signals.
     pub(crate) fn color_by(self) -> ColorBy {
         let has = |what: fn(&Columns) -> bool| self.columns().is_some_and(|columns| what(&columns));
         let by_default = || {
             // The categories of a Python program are known, and its lines are shown beside its text.
             if self.session.shown_program().is_some() || self.session.lessons().has_category_names() {
                 ColorBy::Category
+            } else if let Some(by) = self.cause_shown_by() {
+                by
             } else if has(|columns| columns.has_stacks) {
                 ColorBy::Line
             } else if has(|columns| columns.has_names) {
@@ -216,6 +219,23 @@ impl Feature<FigureSignals> {
             }
         };
         self.chosen_colors.get().unwrap_or_else(by_default)
+    }
+
+    /// The colors that show the cause of an opened file's verdict, where the cause is not a line. Reads signals.
+    fn cause_shown_by(self) -> Option<ColorBy> {
+        self.session.shown_recording()?;
+        self.session.lab().blame().map(|blame| blame.by).filter(|by| *by != ColorBy::Line)
+    }
+
+    /// Whether blocks have the colors that their allocations have over time: by category for a program, and always
+    /// for a recording. The blocks of a workload keep the color of live memory, since only their sizes would differ
+    /// in color. Hues then belong to these groups alone, and the style sheet gives states of memory grey. Reads
+    /// signals.
+    pub(crate) fn colors_blocks(self) -> bool {
+        if self.session.shown_program().is_some() {
+            return self.color_by() == ColorBy::Category;
+        }
+        self.session.shown_recording().is_some()
     }
 
     /// The groups of allocations that have a color each, if the columns have been made. Reads signals.
@@ -236,27 +256,20 @@ impl Feature<FigureSignals> {
         self.kept_groups(&columns, by)
     }
 
-    /// Gives blocks the colors that their allocations have over time: by category for a program, and by the
-    /// reader's choice for a recording. The blocks of a workload keep the color of live memory, since only
-    /// their sizes would differ in color. Reads signals.
+    /// Gives blocks the colors that their allocations have over time, where [`Self::colors_blocks`] says so.
+    /// Reads signals.
     pub(crate) fn color_blocks(self, scene: &mut Scene, state: &MemoryState) {
-        let by = self.color_by();
+        if !self.colors_blocks() {
+            return;
+        }
         if let Some(program) = self.session.shown_program() {
-            if by == ColorBy::Category {
-                scene.color_blocks(|block| {
-                    let place = program.category(state.block(block)?.allocation?)?;
-                    Role::CATEGORIES.get(place).copied()
-                });
-            }
-            return;
+            return scene.color_blocks(|block| {
+                let place = program.category(state.block(block)?.allocation?)?;
+                Role::CATEGORIES.get(place).copied()
+            });
         }
-        let (true, Some(columns)) = (self.session.shown_recording().is_some(), self.columns()) else {
-            return;
-        };
-        if !columns.has_stacks && self.chosen_colors.get().is_none() {
-            return;
-        }
-        let Some(groups) = self.kept_groups(&columns, by) else { return };
+        let Some(columns) = self.columns() else { return };
+        let Some(groups) = self.kept_groups(&columns, self.color_by()) else { return };
         scene.color_blocks(|block| {
             let row = columns.allocations.row(state.block(block)?.allocation?)?;
             groups.legend().get(groups.place(row)).map(|entry| entry.role)
@@ -266,7 +279,7 @@ impl Feature<FigureSignals> {
     /// The groups of a recording, found once for its columns, a meaning of colors and a blamed line. Reads
     /// signals.
     pub(crate) fn kept_groups(self, columns: &PtrEq<Columns>, by: ColorBy) -> Option<PtrEq<Groups>> {
-        let blame = self.session.lab().blame().filter(|_| by == ColorBy::Line);
+        let blame = self.session.lab().blame().filter(|blame| by == blame.by);
         let is_kept = self.last_groups.with_value(|kept| {
             kept.as_ref()
                 .is_some_and(|(of, of_by, of_blame, _)| of == columns && *of_by == by && *of_blame == blame)

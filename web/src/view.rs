@@ -231,6 +231,15 @@ fn follow_printing(session: Session) {
 /// Counts up [`AppearanceSignals::version`] when colors or the pixel ratio change.
 fn follow_appearance(session: Session) {
     effect(move || session.appearance().theme.get().apply());
+    // While hues belong to groups of allocations, the style sheet gives states of memory grey.
+    let is_grey = Memo::new(move |_| session.figures().colors_blocks());
+    effect(move || {
+        let is_grey = is_grey.get();
+        if let Some(root) = browser::document().and_then(|document| document.document_element()) {
+            let _ = root.toggle_attribute_with_force("data-grey-states", is_grey);
+        }
+        let _ = browser::after_millis(0, move || session.appearance().draw_again());
+    });
     let changed = move || session.appearance().draw_again();
     for query in ["(prefers-color-scheme: dark)", "(forced-colors: active)"] {
         if let Some(list) = browser::media(query) {

@@ -25,7 +25,7 @@ fn the_doors_the_links_and_the_workers_work() -> Result<()> {
     page.wait_until("location.hash === '#lesson=reserved&card=3'")?;
 
     page.goto("/#preset=terms&step=5")?;
-    page.wait_text(&id("position"), "step 5 of")?;
+    page.wait_text(&id("position"), "request 5 of")?;
 
     page.goto("/#workbench")?;
     page.goto("/#sample=growing_sizes")?;

@@ -1,6 +1,6 @@
 //! The vertical axis of the figure, in bytes.
 
-use blockyard_figure::{GridKind, TimelineView};
+use blockyard_figure::{GridKind, Series, TimelineView};
 use leptos::prelude::*;
 
 use super::{Columns, FigureSignals};
@@ -10,7 +10,8 @@ impl Feature<FigureSignals> {
     /// The bytes at the bottom and at the top of the figure. Reads signals.
     pub(crate) fn byte_range(self, columns: &Columns, steps: &TimelineView) -> (f64, f64) {
         let kind = self.kind.get();
-        self.range.get().unwrap_or_else(|| whole(columns, kind, steps))
+        let run = self.session.run.get();
+        self.range.get().unwrap_or_else(|| whole(columns, &run.series, kind, steps))
     }
 
     /// Zooms the bytes around a place in the height, from 0 (bottom) to 1. A factor above 1 zooms in.
@@ -37,7 +38,8 @@ impl Feature<FigureSignals> {
     pub(crate) fn set_range(self, low: f64, high: f64) {
         let Some(columns) = untrack(|| self.columns()) else { return };
         let steps = untrack(|| self.timeline_view_or_fit());
-        let (_, most) = whole(&columns, self.kind.get_untracked(), &steps);
+        let run = self.session.run.get_untracked();
+        let (_, most) = whole(&columns, &run.series, self.kind.get_untracked(), &steps);
         let height = (high - low).clamp(4096.0_f64.min(most), most);
         let low = low.clamp(0.0, most - height);
         let is_whole = height >= most;
@@ -45,14 +47,16 @@ impl Feature<FigureSignals> {
     }
 }
 
-/// The bottom and the top of the whole axis. For stacked allocations the top is a little above the most
-/// active bytes of the shown steps.
-fn whole(columns: &Columns, kind: GridKind, steps: &TimelineView) -> (f64, f64) {
-    let bytes = match kind {
-        GridKind::Address => columns.map.total(),
-        GridKind::Stacked => columns.allocations.most_active(steps),
+/// The bottom and the top of the whole axis. For stacked allocations the top is a little above the active and
+/// the reserved bytes of the shown steps, and above what bounds them.
+fn whole(columns: &Columns, series: &Series, kind: GridKind, steps: &TimelineView) -> (f64, f64) {
+    let (bytes, room) = match kind {
+        GridKind::Address => (columns.map.total(), 1.0),
+        GridKind::Stacked => {
+            let active = columns.allocations.most_active(steps);
+            (series.stack_top(&columns.recording, steps, active), 1.06)
+        }
     };
-    let room = if kind == GridKind::Stacked { 1.04 } else { 1.0 };
     (0.0, (float(bytes.get()) * room).max(4096.0))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blockyard_figure::{AddressMap, Allocations, Collector};
-use blockyard_record::Recording;
+use blockyard_record::{PoolId, Recording};
 use leptos::prelude::*;
 
 use super::FigureSignals;
@@ -22,6 +22,8 @@ pub(crate) struct Columns {
     pub(crate) has_stacks: bool,
     /// Whether the program gave any allocation a name.
     pub(crate) has_names: bool,
+    /// Whether any allocation is in another memory pool than the default pool.
+    pub(crate) has_pools: bool,
 }
 
 /// How many events are read before the clock is read again.
@@ -73,7 +75,9 @@ impl Feature<FigureSignals> {
         let has_stacks = !recording.stacks().is_empty();
         let is_named = |row: usize| allocations.id(row).is_some_and(|id| recording.name(id).is_some());
         let has_names = (0..allocations.len()).any(is_named);
-        let columns = Columns { recording, allocations, map, has_stacks, has_names };
+        let is_private = |row: usize| allocations.get(row).is_some_and(|it| it.pool_id != PoolId::DEFAULT);
+        let has_pools = (0..allocations.len()).any(is_private);
+        let columns = Columns { recording, allocations, map, has_stacks, has_names, has_pools };
         self.last_columns.set(Some(PtrEq::new(columns)));
         jobs::compare();
     }

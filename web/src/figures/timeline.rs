@@ -35,24 +35,32 @@ impl Feature<FigureSignals> {
     /// Zooms the timeline around a place of the whole run, from 0 (left) to 1. A place that is not shown
     /// comes into the middle.
     pub(crate) fn zoom_at_place_of_run(self, fraction: f64, factor: f64) -> bool {
+        let clock = untrack(|| self.clock.get());
         self.change_timeline(move |view, steps| {
-            let at = fraction * TimelineView::fit(steps).span();
+            let run = TimelineView::fit(steps);
+            let at = match &clock {
+                Some(clock) => clock.position_at(&run, fraction),
+                None => fraction * run.span(),
+            };
             let place = (at - view.first_step) / view.span().max(f64::MIN_POSITIVE);
-            if (0.0..=1.0).contains(&place) {
-                return view.zoom_at(place, factor, steps);
-            }
-            view.pan(place - 0.5, steps).zoom_at(0.5, factor, steps)
+            let (view, place) = if (0.0..=1.0).contains(&place) {
+                (view, place)
+            } else {
+                (view.pan(place - 0.5, steps), 0.5)
+            };
+            view.zoom_at(place, factor, steps)
         })
     }
 
     /// Zooms the timeline around the cursor.
     pub(crate) fn zoom_timeline_at_cursor(self, factor: f64) -> bool {
-        let step = self.session.player.with_untracked(|player| player.steps);
-        self.change_timeline(move |view, steps| {
-            let width = view.last_step - view.first_step;
-            let place = (frames::count(step) + 0.5 - view.first_step) / width;
-            view.zoom_at(if (0.0..=1.0).contains(&place) { place } else { 0.5 }, factor, steps)
-        })
+        let at = frames::count(self.session.player.with_untracked(|player| player.steps)) + 0.5;
+        let view = untrack(|| self.timeline_view_or_fit());
+        let place = match untrack(|| self.clock.get()) {
+            Some(clock) => clock.place(&TimelineView { first_step: at, last_step: at }, &view).0,
+            None => (at - view.first_step) / view.span().max(f64::MIN_POSITIVE),
+        };
+        self.zoom_memory(if (0.0..=1.0).contains(&place) { place } else { 0.5 }, factor)
     }
 
     /// Zooms the axis of memory over time, steps or time, around a place in its width, from 0 (left) to 1.
@@ -80,8 +88,16 @@ impl Feature<FigureSignals> {
 
     /// Moves the shown steps by this part of the whole run.
     pub(crate) fn pan_by_part_of_run(self, fraction: f64) -> bool {
+        let clock = untrack(|| self.clock.get());
         self.change_timeline(move |view, steps| {
-            view.pan(fraction * TimelineView::fit(steps).span() / view.span().max(f64::MIN_POSITIVE), steps)
+            let run = TimelineView::fit(steps);
+            match clock {
+                Some(clock) => {
+                    let shown = clock.place(&view, &run).1.max(f64::MIN_POSITIVE);
+                    clock.pan(view, fraction / shown, steps)
+                }
+                None => view.pan(fraction * run.span() / view.span().max(f64::MIN_POSITIVE), steps),
+            }
         })
     }
 

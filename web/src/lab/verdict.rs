@@ -1,7 +1,8 @@
 //! The verdict about the run that is shown: when it is made, and when it is made again.
 
-use blockyard_figure::Blame;
+use blockyard_figure::{Blame, ColorBy, GroupKey, group_text};
 use blockyard_lab::{Question, QuestionKind};
+use blockyard_record::OomCause;
 use leptos::prelude::*;
 
 use super::{Answers, LabSignals};
@@ -62,16 +63,32 @@ impl Feature<LabSignals> {
         self.ask();
     }
 
-    /// The line that the verdict names as the cause: the line that grows most, or else the line that holds most
-    /// in a run that failed. Reads signals.
+    /// What the verdict names as the cause: the line that grows most; or else, in a run that failed, the stream
+    /// or the memory pool with the cached bytes that were missing, or the line that holds most. Reads signals.
     pub(crate) fn blame(self) -> Option<Blame> {
         let verdict = self.answers()?.verdict?;
         let found = &verdict.answer;
         let grows = found.findings.iter().find_map(|finding| finding.line.clone());
         if let Some(line) = grows {
-            return Some(Blame { line, what: "grows" });
+            return Some(Blame { by: ColorBy::Line, group: Some(line), what: "grows" });
         }
-        let largest = found.held.first().filter(|_| found.cause.is_some())?;
-        Some(Blame { line: largest.line.clone(), what: "holds most" })
+        let run = self.session.run.get();
+        let text = |key: GroupKey| group_text(&run.recording, key);
+        let (by, group, what) = match found.cause? {
+            OomCause::CachedInAnotherStream => {
+                let stream = run.series.other_stream_at_failure();
+                (ColorBy::Stream, stream.map(|stream| text(GroupKey::Stream(stream))), "keeps cached memory")
+            }
+            OomCause::WaitingForAnotherStream => (ColorBy::Stream, None, ""),
+            OomCause::CachedInPrivatePool => {
+                let pool = run.series.other_pool_at_failure();
+                let group = pool.map(|(id, kind)| text(GroupKey::Pool(id, kind)));
+                (ColorBy::Pool, group, "keeps cached memory")
+            }
+            // No allocation of this process is the cause.
+            OomCause::MemoryOfOthers => return None,
+            _ => (ColorBy::Line, Some(found.held.first()?.line.clone()), "holds most"),
+        };
+        Some(Blame { by, group, what })
     }
 }

@@ -15,8 +15,8 @@ mod words;
 
 use blockyard_figure::{
     Allocations, BreakdownClass, ColorBy, DIMMED_PERCENT, GridCursor, GridKind, GridView, Groups,
-    LegendEntry, Point, RESERVED_PERCENT, Rects, Role, Scene, Size, blended, grid_cursor, grid_plot,
-    grid_scene,
+    LegendEntry, Point, RESERVED_PERCENT, Rects, Role, Scene, Size, blended, grid_bounds, grid_cursor,
+    grid_plot, grid_scene,
 };
 use blockyard_record::Recording;
 use leptos::html;
@@ -76,6 +76,8 @@ struct AllocationsFigure {
     groups: Memo<PtrEq<Groups>>,
     /// The names of groups in their areas, of a picture that is complete.
     names: Memo<PtrEq<Scene>>,
+    /// What bounds stacked allocations: the reserved bytes, the limit, requests that failed.
+    bounds: Memo<PtrEq<Scene>>,
     pointer: RwSignal<Option<Point>>,
     /// What the tooltip names, with the place of the pointer then: a click there chooses it.
     named: StoredValue<Option<(Point, Pointed)>>,
@@ -130,9 +132,6 @@ pub(crate) fn allocations(session: Session) -> AnyView {
             </div>
             {legend(figure)}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
-            <p class="hint quiet" data-testid="counts-steps" hidden=flag(move || session.figures().clock.with(Option::is_none))>
-                "This figure counts steps; \u{201c}By time\u{201d} is the axis of memory over time alone."
-            </p>
             {figure.tip.view()}
         </section>
     }
@@ -141,9 +140,9 @@ pub(crate) fn allocations(session: Session) -> AnyView {
 
 fn head(figure: AllocationsFigure) -> AnyView {
     let (session, figures) = (figure.session, figure.session.figures());
-    let stack = move |is_on: bool| {
+    let place = move |is_on: bool| {
         figures.range.set(None);
-        figures.kind.set(if is_on { GridKind::Stacked } else { GridKind::Address });
+        figures.kind.set(if is_on { GridKind::Address } else { GridKind::Stacked });
     };
     let colors = Signal::derive(move || {
         let shown = offered_colors(session).into_iter();
@@ -153,7 +152,7 @@ fn head(figure: AllocationsFigure) -> AnyView {
     view! {
         <div class="head">
             <h2>"Allocations over time"</h2>
-            {check("by-stack", "Stacked", "A color on top of another; else at their addresses", flag(move || figures.kind.get() == GridKind::Stacked), stack)}
+            {check("by-address", "At addresses", "Each allocation at its address; else stacked, a color on top of another", flag(move || figures.kind.get() == GridKind::Address), place)}
             {select("color-by", "What colors say", colors, text(move || session.figures().color_by().name().to_owned()), pick_color)}
             <span class="spacer"></span>
             {show_all(session, "fit")}
@@ -167,6 +166,7 @@ fn head(figure: AllocationsFigure) -> AnyView {
 fn offered_colors(session: Session) -> Vec<ColorBy> {
     let columns = session.figures().columns();
     let has_stacks = columns.as_ref().is_some_and(|columns| columns.has_stacks);
+    let has_pools = columns.as_ref().is_some_and(|columns| columns.has_pools);
     let has_names = columns.is_some_and(|columns| columns.has_names);
     let has_categories = session.shown_program().is_some() || session.lessons().has_category_names();
     let is_offered = |by: &ColorBy| match by {
@@ -174,6 +174,7 @@ fn offered_colors(session: Session) -> Vec<ColorBy> {
         ColorBy::Category => has_stacks || has_categories,
         ColorBy::Name => has_names && !has_stacks,
         ColorBy::Size => !has_stacks,
+        ColorBy::Pool => has_pools,
         ColorBy::Stream | ColorBy::Age => true,
     };
     ColorBy::ALL.into_iter().filter(is_offered).collect()
@@ -229,9 +230,12 @@ fn group_entry((entry, name): (&LegendEntry, String)) -> AnyView {
 fn other_areas(figure: AllocationsFigure) -> Vec<(&'static str, &'static str, &'static str)> {
     figure.drawn.track();
     let mut areas = Vec::new();
-    if figure.session.figures().kind.get() == GridKind::Address {
-        areas.push(("swatch is-cached", BreakdownClass::Cached.name(), BreakdownClass::Cached.meaning()));
-    }
+    areas.push(match figure.session.figures().kind.get() {
+        GridKind::Address => {
+            ("swatch is-cached", BreakdownClass::Cached.name(), BreakdownClass::Cached.meaning())
+        }
+        GridKind::Stacked => ("swatch is-reserved", "reserved", "Bytes of all segments."),
+    });
     if figure.picture.with_value(|picture| picture.grid().is_some_and(|grid| grid.most_hidden().count > 0)) {
         areas.push(("swatch is-small", TOO_SMALL, "Allocations that are lower than a pixel, together."));
     }
@@ -274,6 +278,19 @@ impl AllocationsFigure {
             });
             PtrEq::new(names.unwrap_or_default())
         });
+        let bounds = Memo::new(move |_| {
+            let (figures, size) = (session.figures(), size.get());
+            let columns =
+                figures.columns().filter(|_| figures.kind.get() == GridKind::Stacked && size.width_px >= 1.0);
+            let scene = columns.map(|columns| {
+                let steps = figures.timeline_view_or_fit();
+                let (low, high) = figures.byte_range(&columns, &steps);
+                let (run, clock, view) =
+                    (session.run.get(), figures.clock.get(), GridView { steps, low, high });
+                grid_bounds(&run.series, &run.recording, &view, clock.as_deref(), size)
+            });
+            PtrEq::new(scene.unwrap_or_default())
+        });
         let rects = Memo::new(move |_| {
             // The rectangles are computed only while the painter draws.
             let columns = session.figures().columns().filter(|_| is_painted.get())?;
@@ -294,9 +311,10 @@ impl AllocationsFigure {
             drawn,
             groups,
             names,
+            bounds,
             pointer: RwSignal::new(None),
             named: StoredValue::new(None),
-            over_time: OverTime { session, size, axis: TimeAxis::Steps },
+            over_time: OverTime { session, size, axis: TimeAxis::Plot },
             tip: Tip::new(),
         }
     }
@@ -309,7 +327,10 @@ impl AllocationsFigure {
         }
         let cursor =
             GridCursor { moment, range: session.figures().drawn_range(), pointer: self.pointer.get() };
-        let mut scene = grid_cursor(&session.figures().timeline_view_or_fit(), &cursor, size);
+        let clock = session.figures().clock.get();
+        let mut scene =
+            grid_cursor(&session.figures().timeline_view_or_fit(), clock.as_deref(), &cursor, size);
+        scene.marks.extend(self.bounds.get().marks.iter().cloned());
         // Names are drawn over the line of the cursor, so that they stay in sight.
         scene.marks.extend(self.names.get().marks.iter().cloned());
         surface::show(session, canvas, &scene);
@@ -323,7 +344,9 @@ impl AllocationsFigure {
         let plot = grid_plot(self.size.get());
         let ratio = pixels(browser::canvas_ratio());
         let (width, height) = (cells(plot.width_px * ratio), cells(plot.height_px * ratio));
-        GridPart { kind: session.figures().kind.get(), view: GridView { steps, low, high }, width, height }
+        let kind = session.figures().kind.get();
+        let is_by_clock = session.figures().clock.with(Option::is_some);
+        GridPart { kind, view: GridView { steps, low, high }, is_by_clock, width, height }
     }
 
     /// Begins a picture of the part that is shown now. Reads signals.
@@ -336,10 +359,12 @@ impl AllocationsFigure {
             return;
         };
         let (shown, groups) = (self.shown_now(&columns), self.groups.get());
+        let clock = session.figures().clock.get();
         self.has_moved.set_value(true);
         let begin = move || {
             self.picture.update_value(|picture| {
-                picture.want(Some(shown), &columns.recording, &columns.allocations, groups.clone());
+                let (recording, allocations) = (&columns.recording, &columns.allocations);
+                picture.want(Some(shown), recording, allocations, groups.clone(), clock.clone());
             });
             self.go_on(columns);
         };
@@ -388,7 +413,7 @@ impl AllocationsFigure {
         let Some(columns) = session.figures().columns() else { return };
         let groups = self.groups.get();
         let marked = self.marked(&columns);
-        let mut roles = vec![Role::Background, Role::Cached, Role::Group(Role::GROUPS - 1), Role::TextMuted];
+        let mut roles = vec![Role::Background, Role::Cached, Role::Site(Role::SITES - 1), Role::TextMuted];
         roles.extend(groups.legend().iter().map(|entry| entry.role));
         let colors = session.appearance().rgb(&roles);
         let ground = colors.first().copied().unwrap_or([255; 3]);
@@ -422,7 +447,8 @@ impl AllocationsFigure {
         if self.paints() {
             return;
         }
-        let scene = grid_scene(shown.kind, &shown.view, &columns.map, size);
+        let clock = session.figures().clock.get();
+        let scene = grid_scene(shown.kind, &shown.view, clock.as_deref(), &columns.map, size);
         surface::show(session, canvas, &scene);
         self.picture.with_value(|picture| {
             picture.show(canvas, &shown, grid_plot(size));

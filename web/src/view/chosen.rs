@@ -49,9 +49,9 @@ fn range_card(session: Session, (first, last): (usize, usize)) -> Option<AnyView
         ("allocated", sum(sums.made)),
         ("freed", sum(sums.freed)),
         ("allocated and still there", sum(sums.kept)),
-        ("most active", format!("{peak} after step {}", grouped_count(at))),
+        ("most active", format!("{peak} after request {}", grouped_count(at))),
     ];
-    let title = format!("After step {} up to step {}", grouped_count(first), grouped_count(last));
+    let title = format!("After request {} up to request {}", grouped_count(first), grouped_count(last));
     let let_go = click(move || {
         session.figures().let_go_of_range();
     });

@@ -114,21 +114,21 @@ fn summary(list: &HolderList, peak: usize) -> String {
     let (count, bytes) = list.whole;
     let when = match list.scope {
         AllocationFilter::At(moment) if moment == peak => {
-            format!("at the peak, after step {}", grouped_count(moment))
+            format!("at the peak, after request {}", grouped_count(moment))
         }
-        AllocationFilter::At(moment) => format!("after step {}", grouped_count(moment)),
+        AllocationFilter::At(moment) => format!("after request {}", grouped_count(moment)),
         AllocationFilter::Throughout(one, other) => format!(
-            "all the time from step {} to step {}",
+            "all the time from request {} to request {}",
             grouped_count(one.min(other)),
             grouped_count(one.max(other))
         ),
         AllocationFilter::NewBetween(one, other) => format!(
-            "allocated after step {} and there after step {}",
+            "allocated after request {} and there after request {}",
             grouped_count(one.min(other)),
             grouped_count(one.max(other))
         ),
         AllocationFilter::MadeBetween(one, other) => format!(
-            "allocated after step {} and up to step {}",
+            "allocated after request {} and up to request {}",
             grouped_count(one.min(other)),
             grouped_count(one.max(other))
         ),
@@ -242,6 +242,23 @@ fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> 
     .into_any()
 }
 
+/// The color of a line in the figures, before its name; empty while colors say something else.
+pub(crate) fn line_swatch(session: Session, line: String) -> AnyView {
+    let role = Memo::new(move |_| {
+        let figures = session.figures();
+        let columns = figures.columns().filter(|_| figures.color_by() == ColorBy::Line)?;
+        let groups = figures.kept_groups(&columns, ColorBy::Line)?;
+        let entry = groups.legend().iter().find(|entry| entry.text == line);
+        Some(entry.map_or(Role::Group(Role::GROUPS - 1), |entry| entry.role))
+    });
+    view! { {move || role.get().map(swatch)} }.into_any()
+}
+
+fn swatch(role: Role) -> AnyView {
+    let style = format!("background:var({})", role.css_variable());
+    view! { <span class="swatch of-line" style=style aria-hidden="true"></span> }.into_any()
+}
+
 /// The color that a line has in the figures.
 fn role_of(groups: &Groups, list: &HolderList, holder: &Holder) -> Role {
     let text = group_text(&list.columns.recording, holder.key);
@@ -256,16 +273,13 @@ fn row(
     holder: Holder,
     (unit, role): (ByteUnit, Option<Role>),
 ) -> AnyView {
-    let swatch = role.map(|role| {
-        let style = format!("background:var({})", role.css_variable());
-        view! { <span class="swatch" style=style aria-hidden="true"></span> }
-    });
+    let swatch = role.map(swatch);
     let share = width_percent(holder.bytes, list.whole.1);
     let bytes = format!("{} ({} bytes)", holder.bytes, grouped(holder.bytes.get()));
     let oldest = if holder.oldest == 0 {
         "before".to_owned()
     } else {
-        format!("step {}", grouped_count(holder.oldest))
+        format!("request {}", grouped_count(holder.oldest))
     };
     let list = list.clone();
     let title = name.clone();

@@ -31,7 +31,8 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
     });
     surface::keep_drawn(session, base, size, move |size| {
         let run = session.run.get();
-        Some(timeline_mini_map(&run.series, &run.recording, size))
+        let clock = session.figures().clock.get();
+        Some(timeline_mini_map(&run.series, &run.recording, clock.as_deref(), size))
     });
     let steps = Memo::new(move |_| session.player.with(|player| player.steps));
     surface::keep_drawn(session, overlay, size, move |size| {
@@ -39,6 +40,7 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
         let view = session.figures().timeline_view.get();
         Some(timeline_mini_map_window(
             view.as_ref(),
+            session.figures().clock.get().as_deref(),
             steps.get(),
             session.figures().drawn_range(),
             count,

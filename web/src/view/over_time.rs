@@ -1,11 +1,12 @@
 //! The effect of gestures on figures over time, which all show the same part of the run.
 
 use blockyard_figure::{
-    Point, Size, TimelineView, moment_sides, plot_sides, timeline_step_at, timeline_strip_step_at,
+    Clock, Point, Size, TimelineView, moment_sides, plot_sides, timeline_step_at, timeline_strip_step_at,
 };
 use leptos::prelude::*;
 
 use crate::frames::{self, Slot};
+use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::gesture::Gesture;
 use crate::view::kit::{button, click, flag};
@@ -16,11 +17,9 @@ const NEAR_PX: f32 = 5.0;
 /// The horizontal axis of a figure over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeAxis {
-    /// Steps or the clock, beside an axis of bytes.
-    StepsOrClock,
-    /// Steps, beside an axis of bytes.
-    Steps,
-    /// Steps over the whole width.
+    /// Requests or the clock, beside an axis of bytes.
+    Plot,
+    /// Requests over the whole width.
     Strip,
     /// The whole run over the whole width, with a frame around the part that other figures show.
     WholeRun,
@@ -51,7 +50,7 @@ impl OverTime {
     fn sides(self) -> (f32, f32) {
         let size = self.size.get_untracked();
         match self.axis {
-            TimeAxis::StepsOrClock | TimeAxis::Steps => plot_sides(size),
+            TimeAxis::Plot => plot_sides(size),
             TimeAxis::Strip | TimeAxis::WholeRun => (0.0, size.width_px.max(1.0)),
         }
     }
@@ -72,25 +71,37 @@ impl OverTime {
         }
     }
 
+    /// The clock of the axis; `None` on an axis of requests.
+    fn clock(self) -> Option<PtrEq<Clock>> {
+        untrack(|| self.session.figures().clock.get()).filter(|_| self.axis != TimeAxis::Strip)
+    }
+
     /// The moment at a place of the figure.
     pub(crate) fn moment(self, x_px: f32) -> usize {
         let view = self.view();
         match self.axis {
-            TimeAxis::StepsOrClock | TimeAxis::Steps => {
-                let clock = untrack(|| self.session.figures().clock.get());
-                let clock = clock.as_deref().filter(|_| self.axis == TimeAxis::StepsOrClock);
-                timeline_step_at(&view, clock, self.size.get_untracked(), x_px)
+            TimeAxis::Plot => {
+                timeline_step_at(&view, self.clock().as_deref(), self.size.get_untracked(), x_px)
             }
-            TimeAxis::Strip | TimeAxis::WholeRun => timeline_strip_step_at(&view, self.fraction(x_px)),
+            TimeAxis::Strip | TimeAxis::WholeRun => {
+                let fraction = self.fraction(x_px);
+                let fraction = match self.clock() {
+                    Some(clock) => {
+                        let at = clock.position_at(&view, fraction.clamp(0.0, 1.0));
+                        (at - view.first_step) / view.span().max(f64::MIN_POSITIVE)
+                    }
+                    None => fraction,
+                };
+                timeline_strip_step_at(&view, fraction)
+            }
         }
     }
 
     fn is_at_cursor(self, x_px: f32) -> bool {
-        let clock = untrack(|| self.session.figures().clock.get());
-        let clock = clock.as_deref().filter(|_| self.axis == TimeAxis::StepsOrClock);
+        let clock = self.clock();
         let step = self.session.player.with_untracked(|player| player.steps);
-        let (left, right) = moment_sides(&self.view(), clock, self.sides(), step);
-        let is_line = matches!(self.axis, TimeAxis::StepsOrClock | TimeAxis::Steps);
+        let (left, right) = moment_sides(&self.view(), clock.as_deref(), self.sides(), step);
+        let is_line = self.axis == TimeAxis::Plot;
         (x_px - right).abs() < NEAR_PX || !is_line && (x_px - left).abs() < NEAR_PX
     }
 
@@ -113,16 +124,16 @@ impl OverTime {
             Gesture::Zoom(factor) => {
                 let place = self.fraction(at.x_px);
                 match self.axis {
-                    TimeAxis::StepsOrClock => figures.zoom_memory(place, factor),
-                    TimeAxis::Steps | TimeAxis::Strip => figures.zoom_timeline(place, factor),
+                    TimeAxis::Plot => figures.zoom_memory(place, factor),
+                    TimeAxis::Strip => figures.zoom_timeline(place, factor),
                     TimeAxis::WholeRun => figures.zoom_at_place_of_run(place, factor),
                 }
             }
             Gesture::Pan(by) => {
                 let part = f64::from(by.x_px / self.sides().1);
                 match self.axis {
-                    TimeAxis::StepsOrClock => figures.pan_memory(-part),
-                    TimeAxis::Steps | TimeAxis::Strip => figures.pan_timeline(-part),
+                    TimeAxis::Plot => figures.pan_memory(-part),
+                    TimeAxis::Strip => figures.pan_timeline(-part),
                     // The frame follows the pointer.
                     TimeAxis::WholeRun => figures.pan_by_part_of_run(part),
                 }

@@ -71,7 +71,7 @@ pub(crate) fn content(session: Session) -> String {
     let cursor = timeline_cursor(Some(recording), &scene, &plot, &view, None, steps).marks;
     scene.marks.extend(cursor.into_iter().filter(|mark| matches!(mark, Mark::Line { .. })));
     let words = timeline_text(&run.series, recording);
-    let of_all = format!("step {} of {}", grouped_count(steps), grouped_count(recording.step_count()));
+    let of_all = format!("request {} of {}", grouped_count(steps), grouped_count(recording.step_count()));
     let svg = scene.to_svg(Theme::Light, &format!("{title}: memory over time"), &words);
     let _ = write!(
         out,

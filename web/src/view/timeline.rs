@@ -53,7 +53,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
         size,
         scene,
         tip: Tip::new(),
-        over_time: OverTime { session, size, axis: TimeAxis::StepsOrClock },
+        over_time: OverTime { session, size, axis: TimeAxis::Plot },
         pointer: RwSignal::new(None),
         place: StoredValue::new(None),
     };
@@ -184,7 +184,7 @@ fn head(session: Session) -> AnyView {
         <div class="head">
             <h2>"Memory over time"</h2>
             <span hidden=without_times>
-                {check("by-clock", "By time", "The horizontal axis is the clock; else it counts steps", flag(move || is_by_clock.get()), move |is_on| is_by_clock.set(is_on))}
+                {check("by-clock", "By time", "The horizontal axis of all figures is the clock; else it counts requests", flag(move || is_by_clock.get()), move |is_on| is_by_clock.set(is_on))}
             </span>
             <span class="spacer"></span>
             {show_all(session, "fit-timeline")}
@@ -202,8 +202,8 @@ pub(crate) fn moment_text(session: Session, step: usize) -> Option<String> {
         None => recording.breakdown_before(),
     };
     let mut lines = vec![match step {
-        0 => "before the first step".to_owned(),
-        _ => format!("after step {}", grouped_count(step)),
+        0 => "before the first request".to_owned(),
+        _ => format!("after request {}", grouped_count(step)),
     }];
     if let (Some(first), Some(now)) =
         (recording.time_us(0), step.checked_sub(1).and_then(|step| recording.time_us(step)))

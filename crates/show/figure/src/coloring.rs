@@ -27,13 +27,16 @@ pub enum ColorBy {
     Size,
     /// The stream that the allocation's block belongs to.
     Stream,
+    /// The memory pool of the allocation's block.
+    Pool,
     /// The number of steps for which the allocation lives.
     Age,
 }
 
 impl ColorBy {
     /// All choices, in the order of the page.
-    pub const ALL: [Self; 6] = [Self::Line, Self::Category, Self::Name, Self::Size, Self::Stream, Self::Age];
+    pub const ALL: [Self; 7] =
+        [Self::Line, Self::Category, Self::Name, Self::Size, Self::Stream, Self::Pool, Self::Age];
 
     /// The name in a list.
     #[must_use]
@@ -44,6 +47,7 @@ impl ColorBy {
             Self::Name => "name",
             Self::Size => "size",
             Self::Stream => "stream",
+            Self::Pool => "pool",
             Self::Age => "age",
         }
     }
@@ -78,13 +82,15 @@ impl LegendEntry {
     }
 }
 
-/// The line of the program that a verdict names as the cause, as [`group_text`] writes it, and what the verdict
-/// says about the line in a word: `grows`.
+/// What a verdict names as the cause: a line of the program, a stream or a memory pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blame {
-    /// The line.
-    pub line: String,
-    /// What the line does.
+    /// The colors that show the cause.
+    pub by: ColorBy,
+    /// The line, the stream or the memory pool, as [`group_text`] writes it; `None` where no single one is the
+    /// cause.
+    pub group: Option<String>,
+    /// What the group does, in a word or two: `grows`.
     pub what: &'static str,
 }
 
@@ -116,7 +122,7 @@ const AGES: [(u64, &str); 6] = [
 
 impl Groups {
     /// Groups the allocations by what `by` says. The largest groups have a separate entry each; the others
-    /// share one. Among lines, the one that a verdict blames has the first entry and the strongest color.
+    /// share one. The group that a verdict blames has the first entry and the strongest color.
     #[must_use]
     pub fn new(allocations: &Allocations, recording: &Recording, by: ColorBy, blame: Option<&Blame>) -> Self {
         match by {
@@ -133,7 +139,8 @@ impl Groups {
             ColorBy::Line => Self::keys(allocations, recording, GroupBy::Line, blame),
             ColorBy::Category => Self::keys(allocations, recording, GroupBy::Category, None),
             ColorBy::Name => Self::names(allocations, recording),
-            ColorBy::Stream => Self::keys(allocations, recording, GroupBy::Stream, None),
+            ColorBy::Stream => Self::keys(allocations, recording, GroupBy::Stream, blame),
+            ColorBy::Pool => Self::keys(allocations, recording, GroupBy::Pool, blame),
         }
     }
 
@@ -235,7 +242,7 @@ impl Groups {
             roles.get(usize::from(place)).copied().unwrap_or(OTHERS)
         });
         if let (Some(blame), Some(first)) = (sites.blame, groups.legend.first_mut()) {
-            first.blame = Some(blame.what).filter(|_| first.text == blame.line);
+            first.blame = Some(blame.what).filter(|_| blame.group.as_ref() == Some(&first.text));
         }
         groups
     }
@@ -284,7 +291,7 @@ impl Groups {
     }
 }
 
-/// The color of the line that a verdict blames. Other lines never have it.
+/// The color of the group that a verdict blames. Other groups never have it.
 const BLAMED: Role = Role::Group(0);
 
 /// The color of allocations that have no separate entry.
@@ -361,22 +368,34 @@ impl GroupSums<'_> {
                 (order.iter().filter_map(entry).collect(), places_of(&order, |place| place))
             }
             // Streams keep the order in which they appear.
-            GroupBy::Stream => self.of_largest(&(0..self.all.len()).collect::<Vec<_>>()),
-            _ => self.of_largest(&self.largest_first()),
+            GroupBy::Stream => self.of_largest((0..self.all.len()).collect()),
+            _ => self.of_largest(self.largest_first()),
         }
     }
 
-    /// The first groups with a color each, and one grey for all others.
-    fn of_largest(&self, order: &[usize]) -> (Vec<(String, Role)>, Vec<u8>) {
-        let shown = if order.len() > NAMED + 1 { NAMED } else { order.len() };
-        let named = order.iter().take(shown).zip(0_u8..);
+    fn is_blamed(&self, number: usize) -> bool {
+        let text = self.all.get(number).map(|site| &site.text);
+        self.blame.is_some_and(|blame| text.is_some() && blame.group.as_ref() == text)
+    }
+
+    /// The group that the verdict blames with the strongest color, the first other groups with a color each, and
+    /// one grey for the rest.
+    fn of_largest(&self, mut order: Vec<usize>) -> (Vec<(String, Role)>, Vec<u8>) {
+        // The sort keeps the order of the others.
+        order.sort_by_key(|number| !self.is_blamed(*number));
+        let has_blamed = order.first().is_some_and(|number| self.is_blamed(*number));
+        let most = if has_blamed { NAMED } else { NAMED - 1 };
+        let shown = order.len().min(most);
+        let named = order.iter().take(shown).zip(u8::from(!has_blamed)..);
         let mut entries: Vec<(String, Role)> = named
-            .filter_map(|(number, place)| Some((self.all.get(*number)?.text.clone(), Role::Group(place))))
+            .filter_map(|(number, color)| Some((self.all.get(*number)?.text.clone(), Role::Group(color))))
             .collect();
-        if order.len() > shown {
+        if let [only] = order.get(shown..).unwrap_or_default() {
+            entries.extend(self.all.get(*only).map(|site| (site.text.clone(), OTHERS)));
+        } else if order.len() > shown {
             entries.push((format!("{} others", grouped(order.len() - shown)), OTHERS));
         }
-        (entries, places_of(order, |place| place.min(shown)))
+        (entries, places_of(&order, |place| place.min(shown)))
     }
 
     /// The line that the verdict blames with the strongest color, the lines that hold most at the peak with
@@ -387,7 +406,7 @@ impl GroupSums<'_> {
         let (mut blamed, mut largest, mut others, mut unknown) = (vec![], vec![], vec![], vec![]);
         for number in self.largest_first() {
             let Some(site) = self.all.get(number) else { continue };
-            let is_blamed = self.blame.is_some_and(|blame| blame.line == site.text);
+            let is_blamed = self.is_blamed(number);
             // An area of less than a fiftieth is hardly seen.
             let is_large = largest.len() < LINES && site.at_peak.saturating_mul(50) >= peak;
             let of = match site.category {

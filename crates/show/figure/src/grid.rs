@@ -11,7 +11,7 @@ mod names;
 mod paint;
 
 pub use self::address::AddressMap;
-pub use self::draw::{GridCursor, grid_cursor, grid_plot, grid_scene};
+pub use self::draw::{GridCursor, grid_bounds, grid_cursor, grid_plot, grid_scene};
 pub use self::paint::{DIMMED_PERCENT, GridPaint, RESERVED_PERCENT, blended};
 
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use crate::allocations::{Allocations, NEVER, size_class};
 use crate::coloring::Groups;
 use crate::conversions::{bytes_f64, count_f64, floor_count, round_bytes, step_u32};
 use crate::rects::RECT_UNIT;
-use crate::timeline::TimelineView;
+use crate::timeline::{Clock, TimelineView};
 
 /// The meaning of the vertical axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GridKind {
     /// Each allocation at its true address; addresses that are never reserved are left out.
-    #[default]
     Address,
     /// Allocations on top of each other, the oldest at the bottom, so that the top is the active bytes. A
     /// grid [`Grid::by_groups`] has the groups on top of each other.
+    #[default]
     Stacked,
 }
 
@@ -111,6 +111,18 @@ impl Grid {
         width: usize,
         height: usize,
     ) -> Self {
+        Self::on_axis(allocations, kind, view, None, (width, height))
+    }
+
+    /// The same grid on an axis of time, if `clock` is known.
+    #[must_use]
+    pub fn on_axis(
+        allocations: &Allocations,
+        kind: GridKind,
+        view: GridView,
+        clock: Option<&Clock>,
+        (width, height): (usize, usize),
+    ) -> Self {
         let (width, height) = (width.clamp(1, 16_384), height.clamp(1, 16_384));
         let mut grid = Self {
             kind,
@@ -125,7 +137,8 @@ impl Grid {
             rows: Vec::new(),
             places: Arc::default(),
         };
-        grid.moments = (0..width).map(|column| step_u32(grid.moment_of(allocations, column))).collect();
+        grid.moments =
+            (0..width).map(|column| step_u32(grid.moment_of(allocations, clock, column))).collect();
         grid.smallest_class = grid.smallest_class_of(allocations);
         grid
     }
@@ -262,11 +275,14 @@ impl Grid {
         ((self.view.high - self.view.low) / count_f64(self.height)).max(f64::MIN_POSITIVE)
     }
 
-    fn moment_of(&self, allocations: &Allocations, column: usize) -> usize {
+    fn moment_of(&self, allocations: &Allocations, clock: Option<&Clock>, column: usize) -> usize {
         let steps = &self.view.steps;
         let edge = |column: usize| {
-            steps.first_step
-                + (steps.last_step - steps.first_step) * count_f64(column) / count_f64(self.width)
+            let share = count_f64(column) / count_f64(self.width);
+            match clock {
+                Some(clock) => clock.position_at(steps, share),
+                None => steps.first_step + (steps.last_step - steps.first_step) * share,
+            }
         };
         let last = allocations.moments().saturating_sub(1);
         let from = floor_count(edge(column).max(0.0)).min(last);

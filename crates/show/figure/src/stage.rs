@@ -178,12 +178,12 @@ impl Stage {
         made
     }
 
-    /// Where the segment of a failed request would end if the device had room for the segment and a limit of
-    /// the process refused it: the ruler goes that far, so that the request begins where the reserved memory
-    /// ends. Zero at other moments.
+    /// Where the segment of a failed request would end, so that the request begins where the reserved memory
+    /// ends and is seen to go beyond the limit or the device. Zero at other moments, and for a request of which
+    /// most would be beyond the ruler.
     fn refused_end(&self) -> Bytes {
-        let refused = self.failed.filter(|failed| failed.device_free >= failed.segment_size);
-        refused.map_or(Bytes::ZERO, |failed| self.numbers.reserved.saturating_add(failed.segment_size))
+        let end = self.failed.map(|failed| self.numbers.reserved.saturating_add(failed.segment_size));
+        end.filter(|end| end.get() / 2 <= self.capacity.get()).unwrap_or_default()
     }
 
     /// How far a ruler goes for a run that reserves at most `highest`: to the end of a request that failed,
@@ -228,7 +228,7 @@ impl Stage {
     /// free before any request fails.
     #[must_use]
     pub fn as_process(self, non_pytorch_bytes: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
-        let shown = self.shown.max(least_shown).min(self.capacity);
+        let shown = self.shown.max(least_shown.min(self.capacity));
         let non_pytorch = vec![("context".to_owned(), non_pytorch_bytes)];
         let has_failures = self.has_failures || may_fail;
         Self { non_pytorch_bytes: Some(non_pytorch_bytes), non_pytorch, shown, has_failures, ..self }
@@ -353,14 +353,15 @@ fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
 }
 
 /// A round part of the capacity that contains the peak, if that is at most the `most`-th part of the
-/// capacity; else the capacity.
+/// capacity; else the capacity, or the peak where a request that failed ends beyond the capacity.
 fn round_part(capacity: Bytes, peak: Bytes, most: u64) -> Bytes {
     // A sum beyond 2^63 is more than such a part of any device: then the capacity is shown.
     let wanted = peak.get().max(DEFAULT_LARGE_SEGMENT_SIZE.get()).saturating_add(peak.get() / 16);
     let power = wanted.checked_next_power_of_two().unwrap_or(u64::MAX);
     let three_quarters = power.saturating_sub(power / 4);
     let round = if three_quarters >= wanted { three_quarters } else { power };
-    if round <= capacity.get().checked_div(most).unwrap_or(0) { Bytes::new(round) } else { capacity }
+    let is_part = round <= capacity.get().checked_div(most).unwrap_or(0);
+    if is_part { Bytes::new(round) } else { capacity.max(peak) }
 }
 
 fn change_of(block: &BlockSnapshot, changes: &Changes) -> Option<Change> {

@@ -84,7 +84,8 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     // Groups and sites may lie beside each other in a stack. A search chose them: each has one hue in both
     // themes, and `tests/figure/palette.rs` measures that and how far apart they are for people who see all
     // colors and for those who do not. Eight groups have a separate hue, and all others share the grey.
-    // The first is for what a verdict blames: it is the only orange.
+    // The first is for what a verdict blames: it is the only orange. The grey of the rest is as far from the
+    // grey of allocations without a stack as the groups allow.
     (Role::Group(0), "#c85000", "#ea5d18"),
     (Role::Group(1), "#5b53f9", "#8f8efd"),
     (Role::Group(2), "#8e6c39", "#e59f00"),
@@ -93,7 +94,7 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Group(5), "#3a5300", "#b1b047"),
     (Role::Group(6), "#24a728", "#7eba63"),
     (Role::Group(7), "#8750cd", "#e48aec"),
-    (Role::Group(8), "#6d7279", "#868d95"),
+    (Role::Group(8), "#6b6763", "#9aa2aa"),
     // Categories: violet, orange brown, magenta, ochre, and nearly no hue for other memory; the last grey is
     // for allocations without a stack, and is the nearest to the background. Blue and green are the hues of
     // live and cached memory, and red is the hue of a failure, so that no hue here is blue, green or red; no

@@ -22,6 +22,8 @@ pub(crate) use axis::{draw_x_axis, duration};
 pub use clock::Clock;
 pub use cursor::{timeline_cursor, timeline_line, timeline_range};
 pub use draw::timeline;
+pub(crate) use draw::{columns_on, step_points};
+pub(crate) use names::draw_failed_request;
 pub use partial::partial_timeline;
 pub use series::Series;
 pub use strip::{

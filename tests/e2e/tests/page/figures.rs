@@ -59,7 +59,7 @@ fn a_snapshot_opens_at_its_peak_with_its_holders() -> Result<()> {
         open(page, "resnet50_amp")?;
         page.wait_text(
             &id("holders-summary"),
-            "1.66 GiB (1,781,156,352 bytes) in 760 allocations at the peak, after step 7,020",
+            "1.66 GiB (1,781,156,352 bytes) in 760 allocations at the peak, after request 7,020",
         )?;
         page.wait_text(&id("term-max-allocated"), "1.66 GiB")?;
         page.wait_text(&id("holders"), "forward models/resnet.py:154")?;
@@ -74,7 +74,7 @@ fn a_snapshot_opens_at_its_peak_with_its_holders() -> Result<()> {
         page.wait_text(".holder-table", "activations")?;
         page.wait_text(".holder-table", "optimizer")?;
         page.press("K")?;
-        page.wait_text(&id("position"), "step 7,980")?;
+        page.wait_text(&id("position"), "request 7,980")?;
         page.wait_text(&id("term-max-reserved"), "1.87 GiB")?;
         page.check_accessible()
     })
@@ -85,7 +85,7 @@ fn a_snapshot_that_ran_out_of_memory_opens_there() -> Result<()> {
     drive(|page| {
         open(page, "checkerboard_default_100")?;
         page.wait_text("body", "out of memory")?;
-        page.wait_text(&id("position"), "step 81 of 81")
+        page.wait_text(&id("position"), "request 81 of 81")
     })
 }
 
@@ -122,10 +122,10 @@ fn lifetimes_are_drawn_colored_and_zoomed() -> Result<()> {
         page.wait_text(&id("too-small"), "small to draw")?;
         ensure!(colors(page, "lifetimes")? > 12, "hardly anything is drawn");
         let label = page.attribute(&id("lifetimes"), "aria-label")?.unwrap_or_default();
-        ensure!(label.contains("4,336 allocations over time at their addresses"), "{label}");
-        page.click(&id("by-stack"))?;
+        ensure!(label.contains("4,336 allocations over time stacked"), "{label}");
+        page.click(&id("by-address"))?;
         page.wait_until(
-            "document.querySelector(\"[data-testid='lifetimes']\").ariaLabel.includes('stacked')",
+            "document.querySelector(\"[data-testid='lifetimes']\").ariaLabel.includes('at their addresses')",
         )?;
         let offered = page.count(&format!("{} option", id("color-by")))?;
         ensure!(offered == 4, "{offered} meanings of colors");
@@ -150,13 +150,13 @@ fn a_tooltip_says_what_is_under_a_resting_pointer_after_a_zoom() -> Result<()> {
             page.wait_text(&id("too-small"), "small to draw")?;
             let rect = page.rect(&id(figure))?;
             page.hover_at(&id(figure), rect.width * 0.9, rect.height * 0.6)?;
-            page.wait_text(&tip, "after step")?;
+            page.wait_text(&tip, "after request")?;
             let before = page.text(&tip)?;
             page.press("w")?;
             let words = serde_json::to_string(&before)?;
             let tip = serde_json::to_string(&tip)?;
             page.wait_until(&format!(
-                "(text => text.includes('after step') && text !== {words})(document.querySelector({tip}).innerText)"
+                "(text => text.includes('after request') && text !== {words})(document.querySelector({tip}).innerText)"
             ))?;
         }
         Ok(())
@@ -296,18 +296,18 @@ fn the_map_does_not_jump_when_segments_come_and_go_above_its_rows() -> Result<()
         page.press(Key::Escape)?;
         page.execute("document.activeElement.blur()", &[])?;
         page.press(Key::Left)?;
-        page.wait_text(&id("position"), "step 44 of 45")?;
+        page.wait_text(&id("position"), "request 44 of 45")?;
         let scroll = "document.querySelector(\"[data-testid='map']\").scrollTop";
         page.execute(&format!("{scroll} = 520"), &[])?;
         page.wait_until("Number(document.querySelector('.map-overview').ariaValueNow) > 20")?;
         let row = "return document.querySelector(\"[data-testid='map']\").scrollTop";
         page.press(Key::Right)?;
         // In the step that releases them, the four rows are still drawn.
-        page.wait_text(&id("position"), "step 45 of 45")?;
+        page.wait_text(&id("position"), "request 45 of 45")?;
         ensure!(page.execute(row, &[])? == json!(520), "{}", page.execute(row, &[])?);
         page.send_keys(&id("workload-text"), "b = alloc 512\n")?;
         page.click(&id("end"))?;
-        page.wait_text(&id("position"), "step 46 of 46")?;
+        page.wait_text(&id("position"), "request 46 of 46")?;
         // Four rows above those in sight were removed, and the rows in sight stay at their places.
         page.wait_until(&format!("Math.abs({scroll} - (520 - 4 * 26)) < 2"))?;
         Ok(())

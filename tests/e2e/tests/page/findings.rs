@@ -67,9 +67,9 @@ fn the_verdict_and_the_figures_have_one_peak() -> Result<()> {
         page.upload(&id("file"), &fixture("programs/resnet50_amp"))?;
         page.wait_text(&id("verdict-headline"), "It fits")?;
         ensure!(page.count(&id("verdict-other-peak"))? == 0, "ResNet-50 has one peak");
-        page.wait_text(&id("position"), "step 7,024 of")?;
+        page.wait_text(&id("position"), "request 7,024 of")?;
         page.click("#tab-holders")?;
-        page.wait_text(&id("holders-summary"), "at the peak, after step 7,024")?;
+        page.wait_text(&id("holders-summary"), "at the peak, after request 7,024")?;
         page.click("#tab-lab")?;
         page.upload(&id("file"), &fixture("programs/gpt2_varlen"))?;
         page.wait_text(&id("verdict-headline"), "It fits: at most 10.12 GiB")?;

@@ -65,9 +65,9 @@ fn middle_step(page: &Page) -> Result<u64> {
     page.hover_at(&id("timeline"), x - 3.0, figure.height / 3.0)?;
     page.hover_at(&id("timeline"), x, figure.height / 3.0)?;
     let tip = ".timeline [data-testid='tooltip']";
-    page.wait_text(tip, "after step")?;
+    page.wait_text(tip, "after request")?;
     let text = page.text(tip)?;
-    let step = text.lines().next().and_then(|line| line.strip_prefix("after step ")).context("a step")?;
+    let step = text.lines().next().and_then(|line| line.strip_prefix("after request ")).context("a step")?;
     Ok(step.replace(',', "").parse()?)
 }
 
@@ -135,11 +135,11 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
     for sum in ["allocated", "freed", "allocated and still there", "most active"] {
         page.wait_text(&id("range"), sum)?;
     }
-    page.wait_text(&id("holders-summary"), "allocated after step")?;
+    page.wait_text(&id("holders-summary"), "allocated after request")?;
     page.wait_gone(&id("fit"))?;
     page.press(Key::Escape)?;
     page.wait_gone(&id("range"))?;
-    page.wait_text(&id("holders-summary"), "allocations after step")
+    page.wait_text(&id("holders-summary"), "allocations after request")
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn memory_over_time_has_every_gesture() -> Result<()> {
         page.click_at(&css, figure.width * 0.7, figure.height * 0.4)?;
         page.wait_text(&id("event"), "Step ")?;
         let position = page.text(&id("position"))?;
-        ensure!(!position.contains("step 7,020"), "{position}");
+        ensure!(!position.contains("request 7,020"), "{position}");
         // The cursor itself follows a drag.
         let x = 62.0
             + (figure.width - 74.0) * {
@@ -201,15 +201,18 @@ fn a_range_is_brushed_by_keys_too() -> Result<()> {
         page.press("m")?;
         page.press(Key::End)?;
         page.press("m")?;
-        page.wait_text(&id("range"), "After step 7,020 up to step 8,669")?;
-        page.wait_text(&id("holders-summary"), "allocated after step 7,020 and up to step 8,669")?;
+        page.wait_text(&id("range"), "After request 7,020 up to request 8,669")?;
+        page.wait_text(&id("holders-summary"), "allocated after request 7,020 and up to request 8,669")?;
         crate::choose(page, "wanted", "new")?;
-        page.wait_text(&id("holders-summary"), "allocated after step 7,020 and there after step 8,669")?;
+        page.wait_text(
+            &id("holders-summary"),
+            "allocated after request 7,020 and there after request 8,669",
+        )?;
         crate::choose(page, "wanted", "throughout")?;
-        page.wait_text(&id("holders-summary"), "all the time from step 7,020 to step 8,669")?;
+        page.wait_text(&id("holders-summary"), "all the time from request 7,020 to request 8,669")?;
         page.check_accessible()?;
         page.click(&id("release-range"))?;
-        page.wait_text(&id("holders-summary"), "allocations after step 8,669")
+        page.wait_text(&id("holders-summary"), "allocations after request 8,669")
     })
 }
 
@@ -243,11 +246,11 @@ fn a_click_chooses_what_the_tooltip_names() -> Result<()> {
     drive(|page| {
         open(page, "resnet50_amp")?;
         page.wait_text(&id("too-small"), "small to draw")?;
-        for form in ["at their addresses", "stacked"] {
-            if form == "stacked" {
-                page.click(&id("by-stack"))?;
+        for form in ["stacked", "at their addresses"] {
+            if form == "at their addresses" {
+                page.click(&id("by-address"))?;
                 page.wait_until(
-                    "document.querySelector('[data-testid=lifetimes]').ariaLabel.includes('stacked')",
+                    "document.querySelector('[data-testid=lifetimes]').ariaLabel.includes('at their addresses')",
                 )?;
                 page.wait_text(&id("too-small"), "small to draw")?;
             }
@@ -288,7 +291,7 @@ fn the_mini_map_has_every_gesture() -> Result<()> {
         check_figure_over_time(page, &css, (0.0, 0.0), true)?;
         let figure = page.rect(&css)?;
         page.click_at(&css, figure.width * 0.25, figure.height * 0.5)?;
-        page.wait_text(&id("position"), "step 2,1")?;
+        page.wait_text(&id("position"), "request 2,1")?;
         page.wait_text(&id("event"), "Step 2,1")
     })
 }
@@ -561,7 +564,7 @@ fn a_recording_of_ours_has_the_sums_of_a_range() -> Result<()> {
         page.drag_with(&Key::Shift, &id("timeline"), (figure.width * 0.2, y), (figure.width * 0.9, y))?;
         page.wait_text(&id("range"), "freed")?;
         page.click("#tab-holders")?;
-        page.wait_text(&id("holders-summary"), "allocated after step")
+        page.wait_text(&id("holders-summary"), "allocated after request")
     })
 }
 

@@ -157,7 +157,7 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
         // Each sentence about the failure leads to it.
         let position = page.text(&id("position"))?;
         page.press(Key::Home)?;
-        page.wait_text(&id("position"), "step 0")?;
+        page.wait_text(&id("position"), "request 0")?;
         page.click(&id("verdict-moment"))?;
         page.wait_text(&id("position"), &position)?;
         // The sentence about growth leads to the first and the last tensor that stays, and marks the blocks
@@ -177,7 +177,7 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
         let (first, last) = (step("verdict-first-kept")?, step("verdict-last-kept")?);
         ensure!(0 < first && first < last, "steps {first} and {last}");
         page.click("#tab-holders")?;
-        page.wait_text(&id("holders-summary"), &format!("after step {},{:03}", last / 1000, last % 1000))?;
+        page.wait_text(&id("holders-summary"), &format!("after request {},{:03}", last / 1000, last % 1000))?;
         page.click("#tab-lab")?;
         let held = step("verdict-holder")?;
         ensure!(held >= last, "{held} is before {last}");

@@ -20,6 +20,7 @@ fn open(page: &Page) -> Result<()> {
     let file = "resnet50_amp.pickle.gz";
     page.upload(&id("file"), &fixture("x").with_file_name("snapshots").join(file))?;
     page.wait_text(&id("document-title"), file)?;
+    page.click(&id("by-address"))?;
     page.wait_text(&id("too-small"), "oo small to draw")
 }
 

@@ -22,12 +22,13 @@ const PLACES: usize = 32;
 /// A recording with fewer allocations is drawn as fast without a GPU.
 const MIN_ALLOCATIONS: usize = 2000;
 
-/// Opens a painter if the reader has a GPU and the recording has at least [`MIN_ALLOCATIONS`], and keeps
-/// the painter up to date.
+/// Opens a painter once a recording of at least [`MIN_ALLOCATIONS`] is shown at its addresses, if the reader has
+/// a GPU, and keeps the painter up to date.
 pub(super) fn start(it: AllocationsFigure, canvas: NodeRef<html::Canvas>) {
     let is_wanted = Memo::new(move |_| {
-        let count = it.session.figures().columns().map_or(0, |columns| columns.allocations.len());
-        count >= MIN_ALLOCATIONS
+        let figures = it.session.figures();
+        let count = figures.columns().map_or(0, |columns| columns.allocations.len());
+        count >= MIN_ALLOCATIONS && figures.kind.get() == GridKind::Address
     });
     effect(move || {
         let (Some(canvas), true) = (canvas.get(), is_wanted.get()) else { return };
@@ -70,9 +71,13 @@ async fn open(it: AllocationsFigure, canvas: HtmlCanvasElement) {
 }
 
 impl AllocationsFigure {
-    /// Whether the GPU draws the part that is shown now. Reads signals.
+    /// Whether the GPU draws the part that is shown now: allocations at their addresses, by request. Reads
+    /// signals.
     pub(super) fn paints(self) -> bool {
-        self.is_painted.get() && self.session.figures().kind.get() == GridKind::Address
+        let figures = self.session.figures();
+        self.is_painted.get()
+            && figures.kind.get() == GridKind::Address
+            && figures.clock.with(Option::is_none)
     }
 
     fn with_painter(self, use_painter: impl FnOnce(&Painter)) {
@@ -161,7 +166,7 @@ impl AllocationsFigure {
                 ranges,
             );
         });
-        let scene = grid_scene(GridKind::Address, &GridView { steps, low, high }, &columns.map, size);
+        let scene = grid_scene(GridKind::Address, &GridView { steps, low, high }, None, &columns.map, size);
         if let Some(base) = self.base.get() {
             surface::show(session, &base, &scene);
         }

@@ -60,7 +60,7 @@ fn write_peak(out: &mut String, session: Session) {
     found.truncate(MAX_HOLDERS);
     let _ = write!(
         out,
-        "<h2>What held the memory at the peak, after step {}: {}</h2><table><tbody>",
+        "<h2>What held the memory at the peak, after request {}: {}</h2><table><tbody>",
         grouped_count(peak),
         bytes_of(allocations, &rows)
     );

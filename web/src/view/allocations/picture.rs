@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use blockyard_figure::{AddressMap, Allocations, Grid, GridKind, GridPaint, GridView, Groups, Rect};
+use blockyard_figure::{AddressMap, Allocations, Clock, Grid, GridKind, GridPaint, GridView, Groups, Rect};
 use blockyard_record::Recording;
 use web_sys::{HtmlCanvasElement, ImageData};
 
@@ -24,6 +24,8 @@ const BAND: usize = 32;
 pub(super) struct GridPart {
     pub(super) kind: GridKind,
     pub(super) view: GridView,
+    /// Whether the horizontal axis is the clock.
+    pub(super) is_by_clock: bool,
     /// The width in pixels of the screen, like `height`.
     pub(super) width: usize,
     pub(super) height: usize,
@@ -78,6 +80,8 @@ pub(super) struct Picture {
     recording: Option<Arc<Recording>>,
     /// The groups by which stacked allocations are ordered; `None` for the order of their starts.
     groups: Option<PtrEq<Groups>>,
+    /// The clock of the horizontal axis; `None` on an axis of requests.
+    clock: Option<PtrEq<Clock>>,
     /// The part that the reader wants to see.
     wanted: Option<GridPart>,
     /// The part that the grid shows.
@@ -97,6 +101,7 @@ impl Picture {
         Self {
             recording: None,
             groups: None,
+            clock: None,
             wanted: None,
             drawn: None,
             grid: None,
@@ -125,6 +130,7 @@ impl Picture {
         recording: &Arc<Recording>,
         allocations: &Allocations,
         groups: PtrEq<Groups>,
+        clock: Option<PtrEq<Clock>>,
     ) {
         if !self.recording.as_ref().is_some_and(|recording_of| Arc::ptr_eq(recording_of, recording)) {
             self.clear();
@@ -133,11 +139,10 @@ impl Picture {
         let is_stacked = wanted.is_some_and(|wanted| wanted.kind == GridKind::Stacked);
         let has_order = !is_stacked || self.groups.as_ref() == Some(&groups);
         self.groups = Some(groups);
+        self.clock = clock;
         self.wanted = wanted;
-        let is_other = |part: Option<GridPart>| {
-            part.map(|part| (part.kind, part.width, part.height))
-                != wanted.map(|wanted| (wanted.kind, wanted.width, wanted.height))
-        };
+        let form = |part: GridPart| (part.kind, part.is_by_clock, part.width, part.height);
+        let is_other = |part: Option<GridPart>| part.map(form) != wanted.map(form);
         if is_other(self.front_of) {
             self.front_of = None;
         }
@@ -154,7 +159,8 @@ impl Picture {
     fn begin(&mut self, allocations: &Allocations) {
         self.drawn = self.wanted;
         self.grid = self.wanted.map(|wanted| {
-            let grid = Grid::new(allocations, wanted.kind, wanted.view, wanted.width, wanted.height);
+            let (clock, size) = (self.clock.as_deref(), (wanted.width, wanted.height));
+            let grid = Grid::on_axis(allocations, wanted.kind, wanted.view, clock, size);
             match &self.groups {
                 Some(groups) => grid.by_groups(groups),
                 None => grid,
@@ -240,16 +246,21 @@ impl Picture {
         };
         let span = now.view.steps.span();
         let range = now.view.high - now.view.low;
-        if of.kind != now.kind || span <= 0.0 || range <= 0.0 {
+        if of.kind != now.kind || of.is_by_clock != now.is_by_clock || span <= 0.0 || range <= 0.0 {
             return;
         }
         let ratio = browser::canvas_ratio();
         let place = |px: f32| (f64::from(px) * ratio).round();
         let (left, top) = (place(plot.x_px), place(plot.y_px));
         let (width, height) = (count(now.width), count(now.height));
-        let x = (of.view.steps.first_step - now.view.steps.first_step) / span * width;
+        let (left_share, share) = match &self.clock {
+            Some(clock) => clock.place(&of.view.steps, &now.view.steps),
+            None => {
+                ((of.view.steps.first_step - now.view.steps.first_step) / span, of.view.steps.span() / span)
+            }
+        };
+        let (x, wide) = (left_share * width, share * width);
         let y = (now.view.high - of.view.high) / range * height;
-        let wide = of.view.steps.span() / span * width;
         let high = (of.view.high - of.view.low) / range * height;
         context.save();
         context.begin_path();

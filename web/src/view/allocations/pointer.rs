@@ -89,7 +89,7 @@ impl AllocationsFigure {
         let Pointed { column, cell, moment } = pointed?;
         let columns = untrack(|| self.session.figures().columns())?;
         let when = format!(
-            "after step {}: {} active",
+            "after request {}: {} active",
             grouped_count(moment),
             columns.allocations.active_bytes(moment)
         );

@@ -1,8 +1,8 @@
 //! The figure as marks, for paper.
 
 use blockyard_figure::{
-    BreakdownClass, Fill, Grid, GridKind, GridView, Groups, Pattern, Rect, Role, Scene, Size, grid_plot,
-    grid_scene,
+    BreakdownClass, Fill, Grid, GridKind, GridView, Groups, Pattern, Rect, Role, Scene, Size, grid_bounds,
+    grid_plot, grid_scene,
 };
 use leptos::prelude::*;
 
@@ -19,18 +19,25 @@ pub(super) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Opti
     let kind = session.figures().kind.get();
     let view = GridView { steps, low, high };
     let (width, height) = (cells(plot.width_px), cells(plot.height_px));
-    let grid = Grid::new(&columns.allocations, kind, view, width, height)
+    let clock = session.figures().clock.get();
+    let clock = clock.as_deref();
+    let grid = Grid::on_axis(&columns.allocations, kind, view, clock, (width, height))
         .by_groups(groups)
         .drawn(&columns.allocations, &columns.map);
-    let mut scene = grid_scene(kind, grid.view(), &columns.map, size);
+    let mut scene = grid_scene(kind, grid.view(), clock, &columns.map, size);
     scene.marks.extend(grid.rects(groups, plot).marks);
+    if kind == GridKind::Stacked {
+        let bounds =
+            session.run.with(|run| grid_bounds(&run.series, &run.recording, grid.view(), clock, size));
+        scene.marks.extend(bounds.marks);
+    }
     scene.marks.extend(grid.names(groups, plot, &Scene::new(0.0, 0.0)).marks);
     add_legend(&mut scene, groups);
     if kind == GridKind::Address {
         add_entry(&mut scene, Fill::of(BreakdownClass::Cached), BreakdownClass::Cached.name());
     }
     if grid.most_hidden().count > 0 {
-        let fill = Fill { role: Role::Group(Role::GROUPS - 1), pattern: Pattern::Tint };
+        let fill = Fill { role: Role::Site(Role::SITES - 1), pattern: Pattern::Tint };
         add_entry(&mut scene, fill, TOO_SMALL);
     }
     Some(scene)

@@ -74,13 +74,13 @@ pub(crate) fn allocation_lines(columns: &Columns, row: usize, found: &Allocation
     let name = allocation_name(recording, found.id);
     let begin = match found.start {
         0 => "allocated before the recording began".to_owned(),
-        step => format!("allocated in step {}", grouped_count(step)),
+        step => format!("allocated by request {}", grouped_count(step)),
     };
     let end = match found.freed {
         None => "not freed in the recording".to_owned(),
         Some(step) => {
             format!(
-                "freed in step {} ({} later)",
+                "freed by request {} ({} later)",
                 grouped_count(step),
                 grouped_count(step - found.start.min(step))
             )

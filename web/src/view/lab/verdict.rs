@@ -19,7 +19,7 @@ use crate::lab::Answers;
 use crate::messages::sentence;
 use crate::program::{DEFAULT_GPU, fit_command};
 use crate::session::Session;
-use crate::view::holders::holding_table;
+use crate::view::holders::{holding_table, line_swatch};
 use crate::view::kit::{button, click, flag, text};
 use crate::view::program::again;
 use crate::view::ranks::verdict_is_about;
@@ -317,6 +317,7 @@ fn held(session: Session, found: &VerdictAnswer) -> AnyView {
     let row = |line: &HoldingLine| {
         let blocks = blocks_text(line.blocks);
         let (name, words) = (line.line.clone(), line.text());
+        let swatch = line_swatch(session, name.clone());
         let words = match of_run.or_else(|| line.moments.last()).copied() {
             Some(moment) => {
                 let title = moment_title(moment, Some(&name));
@@ -325,7 +326,7 @@ fn held(session: Session, found: &VerdictAnswer) -> AnyView {
             }
             None => view! { <code>{words}</code> }.into_any(),
         };
-        (line.bytes, view! { {words}" "<span class="quiet">{blocks}</span> }.into_any())
+        (line.bytes, view! { {swatch}{words}" "<span class="quiet">{blocks}</span> }.into_any())
     };
     let mut rows: Vec<(Bytes, AnyView)> = held.iter().take(MAX_LINES).map(row).collect();
     let rest = held.get(MAX_LINES..).unwrap_or_default();

@@ -1,19 +1,20 @@
 //! The axes that the figures of answers share.
 
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::Bytes;
 
 use crate::axis_part::AxisPart;
-use crate::conversions::{bytes_f64, px, round_bytes};
+use crate::conversions::{ByteUnit, bytes_f64, px, round_bytes};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
-use crate::timeline::tick_step;
+use crate::timeline::{TimelineView, XScale, draw_x_axis, tick_step};
 
 pub(super) const TEXT_PX: f32 = 11.0;
-const LEFT_PX: f32 = 58.0;
-const TOP_PX: f32 = 8.0;
+const LEFT_PX: f32 = 62.0;
+/// The unit of the axis is at its upper end.
+const TOP_PX: f32 = 20.0;
 const BOTTOM_PX: f32 = 38.0;
 
 /// Where the plot of a figure of an answer begins, and its width.
@@ -56,23 +57,21 @@ impl Axes {
         (bytes_f64(Bytes::new(request)) / bytes_f64(Bytes::new(self.requests))).min(1.0)
     }
 
-    /// The request at a part of the whole axis.
-    fn request(&self, share: f64) -> u64 {
-        round_bytes(share * bytes_f64(Bytes::new(self.requests))).get().clamp(1, self.requests)
-    }
-
     /// The height of this many bytes above the zero line; negative bytes are below.
     pub(super) fn y_px(&self, bytes: f64) -> f32 {
         let share = ((bytes - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
         self.plot.bottom_px() - px(share) * self.plot.height_px
     }
 
-    /// Draws level lines with their sizes on the left, and the numbers of requests below the plot.
+    /// Draws level lines with their bytes on the left, under the unit of all, and the numbers of requests below
+    /// the plot, as the figures over time have them.
     pub(super) fn draw(&self, scene: &mut Scene) {
         let most = if self.plot.height_px < 90.0 { 2 } else { 4 };
         let whole = round_bytes(self.high.max(-self.low));
         let step = tick_step(whole, most);
+        let unit = ByteUnit::of_ticks(step, whole);
         let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End);
+        scene.add_text(Point::new(self.plot.x_px - 7.0, self.plot.y_px - 9.0), unit.name(), style);
         let mut tick = Bytes::ZERO;
         loop {
             for sign in [1.0, -1.0] {
@@ -84,19 +83,18 @@ impl Axes {
                 let from = Point::new(self.plot.x_px - 4.0, y);
                 scene.add_hairline(from, Point::new(self.plot.right_px(), y), Role::Grid);
                 let minus = if sign < 0.0 { "-" } else { "" };
-                scene.add_text(Point::new(self.plot.x_px - 7.0, y + 4.0), format!("{minus}{tick}"), style);
+                let text = format!("{minus}{}", unit.tick(tick, step));
+                scene.add_text(Point::new(self.plot.x_px - 7.0, y + 4.0), text, style);
             }
             match tick.checked_add(step) {
                 Some(next) if next <= whole => tick = next,
                 _ => break,
             }
         }
-        let bottom = self.plot.bottom_px().round() + 0.5;
-        let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-        let first = format!("request {}", grouped(self.request(self.part.from)));
-        scene.add_text(Point::new(self.plot.x_px, bottom + 14.0), first, style);
-        let last = grouped(self.request(self.part.to));
-        scene.add_text(Point::new(self.plot.right_px(), bottom + 14.0), last, style.anchored(Anchor::End));
+        // The tick of a request is where the request ends, as in the figures over time.
+        let end = |share: f64| share * bytes_f64(Bytes::new(self.requests)) + 1.0;
+        let view = TimelineView { first_step: end(self.part.from), last_step: end(self.part.to) };
+        draw_x_axis(scene, &XScale::new(view, self.plot), &view, &self.plot);
     }
 
     /// The distance of two values in pixels.
@@ -119,8 +117,7 @@ impl Axes {
         if width + 8.0 < self.plot.width_px {
             // Above the line, where no curve goes; below only where the line is at the figure's upper edge.
             let top = if y >= 16.0 { y - 15.0 } else { y + 2.0 };
-            let plate =
-                Rect::new((self.plot.right_px() - width - 6.0).floor(), top.round(), width + 6.0, 14.0);
+            let plate = Rect::new((self.plot.x_px + 3.0).floor(), top.round(), width + 6.0, 14.0);
             scene.add_rect(plate, crate::fill::Fill::solid(Role::Background), None);
             let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
             scene.add_text(at, text, TextStyle::new(role, TEXT_PX));

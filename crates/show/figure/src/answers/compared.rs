@@ -5,9 +5,9 @@ use blockyard_record::Bytes;
 use super::axes::{Axes, draw_legend};
 use crate::axis_part::AxisPart;
 use crate::conversions::bytes_f64;
-use crate::fill::{Fill, Pattern, WITHIN_LIMIT};
+use crate::fill::{BEYOND_LIMIT, Fill, Pattern, WITHIN_LIMIT};
 use crate::geometry::{Point, Rect, Size};
-use crate::role::Role;
+use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::fitted;
 
@@ -75,50 +75,73 @@ fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, part: AxisPart, si
     let most = limit.map_or(Bytes::ZERO, |(_, limit)| limit);
     let axes = Axes::new(size, compared.requests, part, Bytes::ZERO, most.max(highest));
     axes.draw(scene);
-    if let Some((lowest, limit)) = limit.filter(|(lowest, limit)| lowest < limit) {
-        axes.draw_band(scene, (lowest, limit), WITHIN_LIMIT);
+    if let Some((lowest, limit)) = limit {
+        let top = Bytes::new(u64::MAX);
+        axes.draw_band(scene, (limit, top), BEYOND_LIMIT);
+        axes.draw_band(scene, (lowest.min(limit), limit), WITHIN_LIMIT);
     }
-    let before = steps(&compared.before, &axes, |part| part.reserved);
-    let mut area = before.clone();
-    if let (Some(first), Some(last)) = (before.first(), before.last()) {
-        let bottom = axes.plot.bottom_px();
-        area.extend([Point::new(last.x_px, bottom), Point::new(first.x_px, bottom)]);
-        let fill = Fill { role: Role::Cached, pattern: Pattern::Faint };
-        scene.marks.push(Mark::Area { points: area, fill });
+    // The run after the change has the areas of memory over time, and the run before it has a line.
+    let after = &compared.after;
+    let (allocated, reserved) =
+        (steps(after, &axes, |part| part.allocated), steps(after, &axes, |part| part.reserved));
+    let base: Vec<Point> =
+        allocated.iter().map(|point| Point::new(point.x_px, axes.plot.bottom_px())).collect();
+    for (upper, lower, class) in
+        [(&allocated, &base, BreakdownClass::Requested), (&reserved, &allocated, BreakdownClass::Cached)]
+    {
+        let points: Vec<Point> = upper.iter().chain(lower.iter().rev()).copied().collect();
+        if points.is_empty() {
+            continue;
+        }
+        scene.marks.push(Mark::Area { points, fill: Fill::of(class) });
     }
     let mut path = |points: Vec<Point>, role: Role, dash: Dash, width_px: f32| {
         if points.len() >= 2 {
             scene.marks.push(Mark::Path { points, role, dash, width_px });
         }
     };
-    let after = &compared.after;
-    path(steps(after, &axes, |part| part.allocated), Role::PeakAllocated, Dash::Dotted, 1.5);
-    path(before, Role::TextMuted, Dash::Dashed, 2.0);
-    path(steps(after, &axes, |part| part.reserved), Role::PeakReserved, Dash::Solid, 2.0);
+    path(reserved, Role::PeakReserved, Dash::Solid, 1.5);
+    path(allocated, Role::PeakAllocated, Dash::Solid, 1.5);
+    let before = steps(&compared.before, &axes, |part| part.reserved);
+    // A line in the color of the ground makes the dashes visible on dark areas.
+    path(before.clone(), Role::Background, Dash::Solid, 4.0);
+    path(before, Role::Text, Dash::Dashed, 2.0);
     if let Some((lowest, limit)) = limit {
         let is_band = axes.height_px(lowest, limit) >= 18.0;
         if is_band {
             axes.draw_level(scene, lowest, Role::Limit, Dash::Dashed, &format!("limit at least {lowest}"));
         }
         let text = match (lowest < limit, is_band) {
-            (false, _) => format!("at most {limit}"),
+            (false, _) => format!("limit {limit}"),
             (true, true) => format!("limit at most {limit}"),
             (true, false) => format!("limit between {lowest} and {limit}"),
         };
         axes.draw_level(scene, limit, Role::Limit, Dash::Dashed, &text);
     }
-    for (curve, role) in [(&compared.before, Role::TextMuted), (after, Role::Failure)] {
+    for (curve, role) in [(&compared.before, Role::Text), (after, Role::Failure)] {
         if let Some(request) = curve.oom.filter(|request| axes.shows(*request)) {
-            draw_cross(scene, axes.x_px(request), axes.plot.y_px + 6.0, role);
+            draw_failure(scene, axes.x_px(request), axes.plot.y_px, role);
         }
     }
+    let area = |class: BreakdownClass| {
+        move |scene: &mut Scene, x: f32, y: f32| {
+            let fill = Fill::of(class);
+            scene.add_rect(Rect::new(x, y - 5.0, 14.0, 10.0), fill, Some(fill.role));
+        }
+    };
+    let (requested, cached) = (area(BreakdownClass::Requested), area(BreakdownClass::Cached));
     let mut entries: Vec<super::axes::LegendEntry<'_>> = vec![
-        ("reserved before", &|scene, x, y| draw_line(scene, x, y, Role::TextMuted, Dash::Dashed)),
+        ("reserved before", &|scene, x, y| draw_line(scene, x, y, Role::Text, Dash::Dashed)),
         ("reserved after", &|scene, x, y| draw_line(scene, x, y, Role::PeakReserved, Dash::Solid)),
-        ("allocated", &|scene, x, y| draw_line(scene, x, y, Role::PeakAllocated, Dash::Dotted)),
+        ("allocated", &requested),
+        ("cached", &cached),
     ];
-    if compared.before.oom.or(after.oom).is_some() {
-        entries.push(("out of memory", &|scene, x, y| draw_cross(scene, x + 8.0, y, Role::Failure)));
+    if compared.before.oom.is_some() {
+        entries
+            .push(("out of memory before", &|scene, x, y| draw_failure(scene, x + 7.0, y - 5.0, Role::Text)));
+    }
+    if after.oom.is_some() {
+        entries.push(("after", &|scene, x, y| draw_failure(scene, x + 7.0, y - 5.0, Role::Failure)));
     }
     draw_legend(scene, &entries);
 }
@@ -213,9 +236,8 @@ fn draw_line(scene: &mut Scene, x: f32, y: f32, role: Role, dash: Dash) {
     scene.add_line(Point::new(x, y), Point::new(x + 16.0, y), role, dash, 2.0);
 }
 
-fn draw_cross(scene: &mut Scene, x: f32, y: f32, role: Role) {
-    for (from, to) in [((-4.0, -4.0), (4.0, 4.0)), ((-4.0, 4.0), (4.0, -4.0))] {
-        let at = |(by_x, by_y): (f32, f32)| Point::new(x + by_x, y + by_y);
-        scene.add_line(at(from), at(to), role, Dash::Solid, 2.0);
-    }
+/// The mark of a request that failed, as memory over time has it.
+fn draw_failure(scene: &mut Scene, x: f32, top: f32, role: Role) {
+    let points = vec![Point::new(x - 6.0, top), Point::new(x + 6.0, top), Point::new(x, top + 10.0)];
+    scene.marks.push(Mark::Area { points, fill: Fill::solid(role) });
 }

@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, Recording};
 
 use super::{AddressMap, Cell, Grid, GridKind, GridView};
 use crate::coloring::{Groups, LegendEntry};
 use crate::conversions::{ByteUnit, bytes_f64, count_f64, count_px, floor_count, px, round_bytes};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
+use crate::labels::baseline;
 use crate::role::{BreakdownClass, Role};
-use crate::scene::{Anchor, Dash, Scene, TextStyle};
-use crate::timeline::{TimelineView, XScale, draw_x_axis, plot_sides, tick_step, timeline_range};
+use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
+use crate::text_width::text_width_px;
+use crate::timeline::{
+    Clock, Series, TimelineView, XScale, columns_on, draw_failed_request, draw_x_axis, plot_sides,
+    step_points, tick_step, timeline_range,
+};
 
 /// The rectangle of the cells in a figure of this size. Its left and right edges are those of a timeline's
 /// plot, so that both figures can be drawn below each other.
@@ -25,19 +30,30 @@ pub fn grid_plot(size: Size) -> Rect {
 
 /// The axes around the cells of a figure of this size.
 #[must_use]
-pub fn grid_scene(kind: GridKind, view: &GridView, map: &AddressMap, size: Size) -> Scene {
+pub fn grid_scene(
+    kind: GridKind,
+    view: &GridView,
+    clock: Option<&Clock>,
+    map: &AddressMap,
+    size: Size,
+) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = grid_plot(size);
-    draw_x_axis(&mut scene, &XScale::new(view.steps, plot), &view.steps, &plot);
+    draw_x_axis(&mut scene, &XScale::by(clock, view.steps, plot), &view.steps, &plot);
     let (low, high) = (view.low, view.high);
-    let y = |bytes: f64| plot.bottom_px() - px((bytes - low) / (high - low).max(1.0)) * plot.height_px;
+    let y = |bytes: f64| y_px(view, &plot, bytes);
     let most = (plot.height_px / 28.0).clamp(1.0, 12.0);
     let most = u64::try_from(floor_count(f64::from(most))).unwrap_or(1);
     let step = tick_step(round_bytes(high - low), most);
     let unit = ByteUnit::of_ticks(step, round_bytes(high));
     let style = TextStyle::new(Role::TextMuted, 11.0).anchored(Anchor::End);
-    scene.add_text(Point::new(plot.x_px - 7.0, plot.y_px - 8.0), unit.name(), style);
+    let name = match kind {
+        GridKind::Stacked => "active bytes",
+        GridKind::Address => "addresses",
+    };
+    let words = TextStyle { anchor: Anchor::Start, ..style };
+    scene.add_text(Point::new(2.0, plot.y_px - 8.0), format!("{name}, {}", unit.name()), words);
     let mut tick = Bytes::new(round_bytes(low).get().next_multiple_of(step.get()));
     while bytes_f64(tick) <= high {
         let at = y(bytes_f64(tick)).round() - 0.5;
@@ -50,6 +66,61 @@ pub fn grid_scene(kind: GridKind, view: &GridView, map: &AddressMap, size: Size)
     }
     if kind == GridKind::Address {
         draw_gaps(&mut scene, map, &plot, low..high);
+    }
+    scene
+}
+
+/// The height of a byte.
+fn y_px(view: &GridView, plot: &Rect, bytes: f64) -> f32 {
+    plot.bottom_px() - px((bytes - view.low) / (view.high - view.low).max(1.0)) * plot.height_px
+}
+
+/// The bounds of stacked allocations, for drawing over a grid of the same view and size: the reserved bytes,
+/// the limit of the process or else the capacity, and the requests that failed.
+#[must_use]
+pub fn grid_bounds(
+    series: &Series,
+    recording: &Recording,
+    view: &GridView,
+    clock: Option<&Clock>,
+    size: Size,
+) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let plot = grid_plot(size);
+    let steps = view.steps.clamp(series.step_count());
+    let scale = XScale::by(clock, steps, plot);
+    let y = |bytes: Bytes| y_px(view, &plot, bytes_f64(bytes));
+    let is_seen = |y: f32| y >= plot.y_px - 0.5 && y <= plot.bottom_px() + 0.5;
+    let columns = columns_on(&scale, series, recording, &steps, &plot);
+    // A line that leaves the shown bytes ends there.
+    for part in columns.split(|column| !is_seen(y(column.extent.high[3]))) {
+        let points = step_points(part, |column| y(column.extent.high[3]));
+        if points.len() >= 2 {
+            let (role, dash, width_px) = (Role::PeakReserved, Dash::Solid, 1.5);
+            scene.marks.push(Mark::Path { points, role, dash, width_px });
+        }
+    }
+    let last = columns.last().map_or(0, |column| column.last_moment);
+    let limit = series.process_limit(last);
+    let bound = limit.map(|limit| (limit.highest, format!("limit {}", limit.range_text())));
+    let capacity =
+        || Some((recording.known_capacity()?, format!("capacity {}", recording.known_capacity()?)));
+    if let Some((bytes, text)) = bound.or_else(capacity).filter(|(bytes, _)| is_seen(y(*bytes))) {
+        let level = y(bytes).round() + 0.5;
+        let ends = (Point::new(plot.x_px, level), Point::new(plot.right_px(), level));
+        scene.add_line(ends.0, ends.1, Role::Limit, Dash::Dashed, 1.0);
+        let width = text_width_px(&text, 11.0, Weight::Normal).ceil() + 6.0;
+        let plate = Rect::new(plot.x_px + 3.0, (level - 15.0).max(0.0).round(), width, 14.0);
+        scene.add_rect(plate, Fill::solid(Role::Background), None);
+        let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, 11.0));
+        scene.add_text(at, text, TextStyle::new(Role::Limit, 11.0));
+    }
+    for failed in series.failed() {
+        let x = scale.x_px(f64::from(failed.step) + 1.0);
+        if x >= plot.x_px && x <= plot.right_px() + 0.5 && is_seen(y(failed.reserved)) {
+            draw_failed_request(&mut scene, failed, x, &plot, y);
+        }
     }
     scene
 }
@@ -67,11 +138,11 @@ pub struct GridCursor {
 
 /// The cursors, for drawing over a grid of the same view and size.
 #[must_use]
-pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scene {
+pub fn grid_cursor(view: &TimelineView, clock: Option<&Clock>, cursor: &GridCursor, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = grid_plot(size);
-    let scale = XScale::new(*view, plot);
+    let scale = XScale::by(clock, *view, plot);
     // The lines are at the pixel that shows the moment.
     let place = |moment: usize| {
         let (left, right) = (scale.x_px(count_f64(moment)), scale.x_px(count_f64(moment) + 1.0));
@@ -80,7 +151,7 @@ pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scen
     };
     let ends = |x: f32| (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px() + 4.0));
     if let Some(range) = cursor.range {
-        timeline_range(&mut scene, view, None, range, &plot);
+        timeline_range(&mut scene, view, clock, range, &plot);
     }
     if let Some(x) = place(cursor.moment) {
         // The line in the background color makes the cursor visible on dark areas.

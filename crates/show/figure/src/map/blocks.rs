@@ -62,8 +62,8 @@ fn classes_px(block: &BlockSnapshot, width_px: f32) -> Vec<(BreakdownClass, f32)
     match block.state {
         BlockState::PendingFree => vec![(BreakdownClass::Pending, width_px)],
         BlockState::Inactive => vec![(BreakdownClass::Cached, width_px)],
-        // Unmapped addresses count as free on the device.
-        BlockState::Unmapped => vec![(BreakdownClass::Free, width_px)],
+        // Addresses without memory have no bytes of any class.
+        BlockState::Unmapped => Vec::new(),
         BlockState::Allocated => {
             let requested = block.requested.min(block.size);
             let parts = [requested, block.size.saturating_sub(requested)];
@@ -80,6 +80,10 @@ fn classes_px(block: &BlockSnapshot, width_px: f32) -> Vec<(BreakdownClass, f32)
 
 fn draw_block(scene: &mut Scene, block: &BlockSnapshot, rect: &Rect) {
     let mut left = rect.x_px;
+    if block.state == BlockState::Unmapped {
+        // An outline alone: reserved addresses are not memory.
+        scene.add_frame(*rect, Role::Free, crate::scene::Dash::Dotted, 1.0);
+    }
     for (class, width) in classes_px(block, rect.width_px) {
         let part = Rect::new(left, rect.y_px, width, rect.height_px);
         scene.add_rect(part, Fill::of(class), None);

@@ -44,16 +44,15 @@ pub fn segment_map(
         let top = rows.top_px(index) - scroll;
         match row {
             Row::Heading(heading) => draw_pool_heading(&mut scene, heading, view, top, map.bars.1),
-            _ => draw_row_head(&mut scene, names, row, top, (map.bars.0, rows.row_px)),
-        }
-        match row {
-            Row::Heading(_) => {}
             Row::Segment(info) => {
                 let found = map.draw_segment(&mut scene, info, top, rows.is_zoomed(index));
                 hidden.count += found.count;
                 hidden.bytes = hidden.bytes.saturating_add(found.bytes);
             }
-            Row::Released(ghost) => map.draw_released(&mut scene, ghost, top),
+            Row::Released(ghost) => {
+                draw_row_head(&mut scene, names, row, ghost.size, top, (map.bars.0, rows.row_px));
+                map.draw_released(&mut scene, ghost, top);
+            }
         }
     }
     if rows.list.is_empty() {
@@ -102,6 +101,9 @@ impl Map<'_> {
     ) -> HiddenBlocks {
         let Some(segment) = self.state.segment(info.id) else { return HiddenBlocks::default() };
         let row_px = self.view.rows.row_px();
+        // Addresses without memory do not count.
+        let memory = if info.is_expandable { segment.mapped() } else { info.size };
+        draw_row_head(scene, self.names, &Row::Segment(*info), memory, top_px, (self.bars.0, row_px));
         let head = Rect::new(0.0, top_px, self.bars.0 - 4.0, row_px);
         scene.add_target(head, TargetId::Segment(info.id));
         let window = self.view.window(info.id, info.size);
@@ -184,8 +186,11 @@ impl Map<'_> {
         let note = first_fitting(&notes, TEXT_PX, Weight::Normal, room).unwrap_or_default();
         scene.add_text(Point::new(self.bars.1, 15.0), note, style.anchored(Anchor::End));
         let left = room - text_width_px(note, TEXT_PX, Weight::Normal) - 16.0;
+        let has_expandable = self.state.segments().any(|segment| segment.is_expandable);
+        let outlines = if has_expandable { "; a dotted outline: addresses without memory" } else { "" };
         let captions = [
-            format!("blocks by address, all to one scale: the whole width is {}", self.largest),
+            format!("blocks by address, all to one scale: the whole width is {}{outlines}", self.largest),
+            format!("whole width: {}{outlines}", self.largest),
             format!("whole width: {}", self.largest),
         ];
         if let Some(caption) = first_fitting(&captions, TEXT_PX, Weight::Normal, left) {

@@ -1,6 +1,6 @@
 //! The head of each row of the segment map: pool, stream, size.
 
-use blockyard_record::{PoolId, PoolKind, Recording, StreamId, counted};
+use blockyard_record::{Bytes, PoolId, PoolKind, Recording, StreamId, counted};
 
 use crate::conversions::px;
 use crate::fill::{Fill, Pattern};
@@ -29,11 +29,12 @@ fn stream_place(recording: &Recording, stream: StreamId) -> u8 {
     u8::try_from(place % 250 + 1).unwrap_or(1)
 }
 
-/// The row's head: pool by letter and ground, stream by shape and name, size.
+/// The row's head: pool by letter and ground, stream by shape and name, and the bytes of its memory.
 pub(super) fn draw_row_head(
     scene: &mut Scene,
     recording: &Recording,
     row: &Row,
+    memory: Bytes,
     top_px: f32,
     (width_px, row_px): (f32, f32),
 ) {
@@ -64,7 +65,7 @@ pub(super) fn draw_row_head(
         scene.add_frame(around, Role::Limit, Dash::Solid, 1.0);
     }
     draw_stream(scene, stream_place(recording, stream), Point::new(35.0, middle));
-    let size = row.size().to_string();
+    let size = memory.to_string();
     let size_width = text_width_px(&size, TEXT_PX, Weight::Normal);
     let right = width_px - 12.0;
     scene.add_text(

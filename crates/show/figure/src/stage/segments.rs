@@ -224,7 +224,8 @@ impl Painter<'_> {
     /// Draws the free memory of the device beside the segments, so that the row is as long as the bar.
     fn draw_free_part(&mut self) {
         let stage = self.stage;
-        let (left, right) = self.span_px(stage.reserved(), bytes_f64(stage.shown) - stage.reserved());
+        let end = bytes_f64(stage.shown.min(stage.capacity));
+        let (left, right) = self.span_px(stage.reserved(), (end - stage.reserved()).max(0.0));
         if right - left < 4.0 {
             return;
         }
@@ -246,11 +247,12 @@ impl Painter<'_> {
         let left = self.ruler.x_px(start).round().min(width_px - width.min(width_px)).max(self.ruler.left_px);
         let rect = Rect::new(left, top, width.min(width_px - left), height);
         self.scene.add_rect(rect, Fill { role: Role::Failure, pattern: Pattern::Faint }, None);
-        // The request ends where the free range ends: the part that sticks out at the front is the missing
-        // memory.
-        let missing = self.ruler.x_px(start).round() - rect.x_px;
-        if missing >= 1.0 && missing < rect.width_px {
-            let part = Rect::new(rect.x_px, rect.y_px, missing, rect.height_px);
+        // The part beyond the limit, or beyond the device, is the missing memory.
+        let bound =
+            self.stage.limit.map_or(self.stage.capacity, |limit| limit.highest.min(self.stage.capacity));
+        let from = self.ruler.x_px(bytes_f64(bound)).round().max(rect.x_px);
+        if from < rect.right_px() {
+            let part = Rect { x_px: from, width_px: rect.right_px() - from, ..rect };
             self.scene.add_rect(part, Fill { role: Role::Failure, pattern: Pattern::Hatch }, None);
         }
         self.scene.add_frame(rect, Role::Failure, Dash::Dashed, 2.0);

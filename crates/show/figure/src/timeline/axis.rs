@@ -146,12 +146,10 @@ fn time_distance(least: f64) -> usize {
     round.unwrap_or_else(|| step_distance(least))
 }
 
-/// How long after the first step the `steps`th step happened, for people: `12.3 ms`; `None` where times are
-/// not known.
-pub(crate) fn elapsed(recording: &Recording, steps: usize) -> Option<String> {
+/// How many microseconds after the first step the `steps`th step happened; `None` where times are not known.
+fn elapsed(recording: &Recording, steps: usize) -> Option<u64> {
     let first = recording.time_us(0)?;
-    let now = recording.time_us(steps.saturating_sub(1))?;
-    Some(duration(now.saturating_sub(first)))
+    Some(recording.time_us(steps.saturating_sub(1))?.saturating_sub(first))
 }
 
 /// A time span for people.
@@ -176,8 +174,8 @@ fn time_text(micros: u64, distance: u64) -> String {
     format!("{:.digits$} {name}", micros_f64(micros) / micros_f64(unit))
 }
 
-/// The axes below a plot of moments: the steps, and below these the time since the first step at each, where
-/// times are known and there is room; on an axis of time, the steps are the second axis. Each axis has its
+/// The axes below a plot of moments: the requests, and below these the time since the first at each, where
+/// times are known and there is room; on an axis of time, the requests are the second axis. Each axis has its
 /// name.
 pub(super) fn draw_axes_of_moments(
     scene: &mut Scene,
@@ -187,29 +185,40 @@ pub(super) fn draw_axes_of_moments(
     plot: &Rect,
     has_second: bool,
 ) {
-    let second = |ticks: &[Tick], text: &dyn Fn(&Tick) -> Option<String>| -> Vec<Tick> {
-        let texts = ticks.iter().filter_map(|tick| Some(Tick { text: text(tick)?, ..*tick }));
-        texts.filter(|tick| tick.is_within(plot)).collect()
-    };
     if let Some(clock) = scale.clock() {
         let ticks = clock_ticks(clock, view, plot);
         draw_axis(scene, "time", &ticks, plot);
-        let steps = second(&ticks, &|tick| Some(grouped(tick.value)));
-        draw_second_axis(scene, "steps", &steps, plot, has_second);
+        let requests = ticks.iter().map(|tick| Tick { text: grouped(tick.value), ..*tick });
+        draw_second_axis(scene, "requests", requests.collect(), plot, has_second);
         return;
     }
     let times = if has_second { Some(recording).filter(|it| it.time_us(0).is_some()) } else { None };
     let ticks = step_ticks(scale, view, plot, times);
-    draw_axis(scene, "steps", &ticks, plot);
+    draw_axis(scene, "requests", &ticks, plot);
     if let Some(recording) = times {
-        let times = second(&ticks, &|tick| elapsed(recording, tick.value).filter(|_| tick.value > 0));
-        draw_second_axis(scene, "time", &times, plot, true);
+        draw_second_axis(scene, "time", times_of(recording, &ticks), plot, true);
     }
 }
 
-/// The axis of steps alone.
+/// The times of the ticks after the first step, each with as many digits as distinguish it from its neighbors.
+fn times_of(recording: &Recording, ticks: &[Tick]) -> Vec<Tick> {
+    let ticks = ticks.iter().filter(|tick| tick.value > 0);
+    let times: Vec<(&Tick, u64)> =
+        ticks.filter_map(|tick| Some((tick, elapsed(recording, tick.value)?))).collect();
+    let distances = times.windows(2).filter_map(|pair| match pair {
+        [(_, one), (_, other)] => Some(one.abs_diff(*other)).filter(|distance| *distance > 0),
+        _ => None,
+    });
+    let distance = distances.min().unwrap_or(u64::MAX);
+    times.into_iter().map(|(tick, time)| Tick { text: time_text(time, distance), ..*tick }).collect()
+}
+
+/// The axis of requests, or of the time on a scale of time.
 pub(crate) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView, plot: &Rect) {
-    draw_axis(scene, "steps", &step_ticks(scale, view, plot, None), plot);
+    match scale.clock() {
+        Some(clock) => draw_axis(scene, "time", &clock_ticks(clock, view, plot), plot),
+        None => draw_axis(scene, "requests", &step_ticks(scale, view, plot, None), plot),
+    }
 }
 
 /// A line with ticks, and the name of the axis left of the first, where the cursor's number never comes.
@@ -223,10 +232,21 @@ fn draw_axis(scene: &mut Scene, name: &str, ticks: &[Tick], plot: &Rect) {
     draw_row(scene, name, ticks, bottom + 15.0, plot);
 }
 
-/// The texts of a second axis below the first, at the same ticks.
-fn draw_second_axis(scene: &mut Scene, name: &str, ticks: &[Tick], plot: &Rect, has_room: bool) {
+/// The texts of a second axis below the first, at the same ticks. A text that would lie over the text before,
+/// or that says the same, is left out.
+fn draw_second_axis(scene: &mut Scene, name: &str, mut ticks: Vec<Tick>, plot: &Rect, has_room: bool) {
+    ticks.retain(|tick| tick.is_within(plot));
+    let mut before: Option<(f32, String)> = None;
+    ticks.retain(|tick| {
+        let (left, right) = (tick.x_px - tick.half_width_px(), tick.x_px + tick.half_width_px());
+        let is_free = before.as_ref().is_none_or(|(end, text)| left >= *end + 6.0 && *text != tick.text);
+        if is_free {
+            before = Some((right, tick.text.clone()));
+        }
+        is_free
+    });
     if has_room && !ticks.is_empty() {
-        draw_row(scene, name, ticks, plot.bottom_px().round() + 15.5 + AXIS_ROW_PX, plot);
+        draw_row(scene, name, &ticks, plot.bottom_px().round() + 15.5 + AXIS_ROW_PX, plot);
     }
 }
 
@@ -268,7 +288,7 @@ pub(super) fn step_ticks(
     times: Option<&Recording>,
 ) -> Vec<Tick> {
     let last = floor_count(view.last_step).min(times.map_or(usize::MAX, Recording::step_count));
-    let time = times.and_then(|recording| elapsed(recording, last)).unwrap_or_default();
+    let time = times.and_then(|recording| elapsed(recording, last)).map(duration).unwrap_or_default();
     let width = |text: &str| text_width_px(text, TEXT_PX, Weight::Normal);
     let widest = width(&grouped(last)).max(width(&time));
     let step = step_distance(f64::from(widest + 28.0) / scale.step_px());

@@ -106,6 +106,16 @@ impl Clock {
         self.view(from + by, to + by, step_count)
     }
 
+    /// Where a view is drawn on the axis of another view: its left edge and its width, as parts of the other's
+    /// width.
+    #[must_use]
+    pub fn place(&self, view: &TimelineView, on: &TimelineView) -> (f64, f64) {
+        let (from, to) = self.span(view);
+        let (first, last) = self.span(on);
+        let width = (last - first).max(f64::MIN_POSITIVE);
+        ((from - first) / width, (to - from) / width)
+    }
+
     fn view(&self, from: f64, to: f64, step_count: usize) -> TimelineView {
         let whole = TimelineView::fit(step_count);
         let end = self.begin(step_count.saturating_add(1));

@@ -15,7 +15,7 @@ use crate::timeline::bands::{draw_bands, lane_px};
 use crate::timeline::clock::Clock;
 use crate::timeline::legend::{LegendContent, UnnamedBound, draw_legend};
 use crate::timeline::marks::{draw_failures, draw_labels};
-use crate::timeline::names::{draw_area_names, draw_failure_names, draw_peak};
+use crate::timeline::names::{draw_area_names, draw_failed_requests, draw_peak};
 use crate::timeline::series::{Extent, FAN, Series};
 use crate::timeline::view::{TimelineView, XScale, has_second_axis, legend_rows, timeline_plot};
 
@@ -38,14 +38,11 @@ pub fn timeline(
     let view = view.clamp(series.step_count());
     let plot = timeline_plot(series, size);
     let scale = XScale::by(clock, view, plot);
-    let columns = match scale.clock() {
-        Some(clock) => columns_by_clock(series, recording, clock, &view, &plot),
-        None => columns(series, recording, &view, &plot),
-    };
+    let columns = columns_on(&scale, series, recording, &view, &plot);
     let capacity = recording.known_capacity();
     // Below zero, so that no band lies over the areas.
     let data = Rect { height_px: plot.height_px - lane_px(recording, &plot), ..plot };
-    let range = YScale::new(y_top(series, &columns, capacity, &view, data.height_px), data);
+    let range = YScale::new(y_top(series, recording, &columns, &view, data.height_px), data);
     draw_y_axis(&mut scene, &range, &plot);
     draw_beyond_limit(&mut scene, series, &columns, &range);
     let areas = draw_areas(&mut scene, &columns, &range);
@@ -59,7 +56,7 @@ pub fn timeline(
     // The bands are drawn over the lines that mark their names.
     let has_bars = draw_bands(&mut scene, recording, &scale, &plot);
     let has_failures = draw_failures(&mut scene, recording, &view, &scale, &plot);
-    draw_failure_names(&mut scene, recording, &air);
+    draw_failed_requests(&mut scene, series, &scale, &air);
     draw_peak(&mut scene, series, recording, &scale, &air);
     draw_area_names(&mut scene, &columns, &range);
     let explained = LegendContent { areas, has_bars, has_failures };
@@ -68,11 +65,11 @@ pub fn timeline(
 }
 
 /// The values between two x positions: of one moment, or of all moments that share a pixel.
-pub(super) struct Column {
-    pub(super) left_px: f32,
-    pub(super) right_px: f32,
-    pub(super) last_moment: usize,
-    pub(super) extent: Extent,
+pub(crate) struct Column {
+    pub(crate) left_px: f32,
+    pub(crate) right_px: f32,
+    pub(crate) last_moment: usize,
+    pub(crate) extent: Extent,
 }
 
 /// Where a pixel has at least this many moments, its edges move to whole entries of the series, by at most a
@@ -83,6 +80,20 @@ const MANY_MOMENTS: f64 = 128.0;
 /// The nearest beginning of an entry of the series.
 fn whole_entry(moment: usize) -> usize {
     (moment + FAN / 2) / FAN * FAN
+}
+
+/// The values of each pixel or moment on a scale of requests or of time.
+pub(crate) fn columns_on(
+    scale: &XScale,
+    series: &Series,
+    recording: &Recording,
+    view: &TimelineView,
+    plot: &Rect,
+) -> Vec<Column> {
+    match scale.clock() {
+        Some(clock) => columns_by_clock(series, recording, clock, view, plot),
+        None => columns(series, recording, view, plot),
+    }
 }
 
 pub(super) fn columns(
@@ -144,43 +155,31 @@ fn columns_by_clock(
     (0..pixels).map(of_pixel).collect()
 }
 
-/// A limit of more than this many times the highest curve would press the curves together.
-const MAX_LIMIT_RATIO: f64 = 2.5;
-
-/// The value at the top edge. The plot has room for the highest curve, for the peak, the capacity and the
-/// limit of the process if these are not much higher than the curve, and for the names of both peaks above,
-/// one below the other where the figure is high.
+/// The value at the top edge: room for what [`Series::bytes_in_sight`] says, and for the names of both peaks
+/// above, one below the other where the figure is high.
 fn y_top(
     series: &Series,
+    recording: &Recording,
     columns: &[Column],
-    capacity: Option<Bytes>,
     view: &TimelineView,
     height_px: f32,
 ) -> Bytes {
     let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
     if highest.is_zero() {
-        return capacity.unwrap_or_default().max(Bytes::mib(1));
+        return recording.known_capacity().unwrap_or_default().max(Bytes::mib(1));
     }
-    let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
-    let peak = series.peaks_at(last).1;
-    let limits = columns.iter().filter_map(|column| series.process_limit(column.last_moment));
-    let limit = limits.map(|limit| limit.highest).max();
-    let within = |factor: f64| move |bytes: &Bytes| bytes_f64(*bytes) <= bytes_f64(highest) * factor;
-    let wanted = [highest, peak].into_iter().chain(capacity).filter(within(1.5));
-    // The reader looks for a limit that refused a request.
-    let wanted = wanted.chain(limit.filter(within(MAX_LIMIT_RATIO))).max();
     // The curves keep 85 percent of the height.
     let both_px = 2.0 * PLATE_PX + 2.0;
     let names_px = if both_px <= height_px * 0.15 { both_px } else { 17.0 };
     let text = f64::from((height_px / (height_px - names_px).max(1.0)).min(1.5));
-    round_bytes(bytes_f64(wanted.unwrap_or(highest)) * text.max(1.05))
+    round_bytes(bytes_f64(series.bytes_in_sight(recording, view, highest)) * text.max(1.05))
 }
 
-/// The points of a step line along `value`, from left to right, without those that change nothing.
-fn step_points(columns: &[Column], range: &YScale, value: impl Fn(&Column) -> Bytes) -> Vec<Point> {
+/// The points of a step line, from left to right, without those that change nothing.
+pub(crate) fn step_points(columns: &[Column], y_px: impl Fn(&Column) -> f32) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     for column in columns {
-        let y = range.y_px(value(column));
+        let y = y_px(column);
         match points.last_mut() {
             #[expect(
                 clippy::float_cmp,
@@ -215,7 +214,8 @@ pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) 
     let mut draw = |fill: Fill, floor: &dyn Fn(&Column) -> Bytes, top: &dyn Fn(&Column) -> Bytes| {
         let is_seen = columns.iter().any(|column| top(column) > floor(column));
         if is_seen {
-            let (upper, lower) = (step_points(columns, range, top), step_points(columns, range, floor));
+            let line = |value: &dyn Fn(&Column) -> Bytes| step_points(columns, |it| range.y_px(value(it)));
+            let (upper, lower) = (line(top), line(floor));
             scene.marks.push(Mark::Area { points: band(upper, lower), fill });
         }
         is_seen
@@ -241,12 +241,12 @@ fn draw_lines(scene: &mut Scene, series: &Series, columns: &[Column], range: &YS
             scene.marks.push(Mark::Path { points, role, dash, width_px });
         }
     };
-    let peak_allocated = |column: &Column| series.peaks_at(column.last_moment).0;
-    let peak_reserved = |column: &Column| series.peaks_at(column.last_moment).1;
-    path(step_points(columns, range, peak_reserved), Role::PeakReserved, Dash::Dotted, 1.0);
-    path(step_points(columns, range, peak_allocated), Role::PeakAllocated, Dash::Dashed, 1.0);
+    let peak_allocated = |column: &Column| range.y_px(series.peaks_at(column.last_moment).0);
+    let peak_reserved = |column: &Column| range.y_px(series.peaks_at(column.last_moment).1);
+    path(step_points(columns, peak_reserved), Role::PeakReserved, Dash::Dotted, 1.0);
+    path(step_points(columns, peak_allocated), Role::PeakAllocated, Dash::Dashed, 1.0);
     for (border, role) in [(3, Role::PeakReserved), (1, Role::PeakAllocated)] {
-        let points = step_points(columns, range, |column| column.extent.high[border]);
+        let points = step_points(columns, |column| range.y_px(column.extent.high[border]));
         let is_busy = points.len() / 2 * BUSY_PX > floor_count(f64::from(range.plot.width_px));
         let is_varied = columns.iter().any(|column| column.extent.low[border] != column.extent.high[border]);
         match (is_busy && is_varied, border) {

@@ -1,18 +1,18 @@
 //! Names and values within the figure: the peak at the peak, and each area in the area.
 
-use blockyard_record::{Bytes, Event, Recording, grouped};
+use blockyard_record::{Bytes, Recording, grouped};
 
-use crate::fill::Fill;
+use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::{AreaStrip, PLATE_PX, baseline, roomiest_place};
 use crate::role::{BreakdownClass, Role};
-use crate::scene::{Mark, Scene, Target, TargetId, TextStyle, Weight};
+use crate::scene::{Dash, Mark, Scene, Target, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;
 use crate::timeline::air::{Air, leader_end};
 use crate::timeline::axis::{TEXT_PX, YScale, grid_lines_px};
 use crate::timeline::draw::Column;
 use crate::timeline::marks::column;
-use crate::timeline::series::Series;
+use crate::timeline::series::{FailedRequest, MAX_FAILED, Series};
 use crate::timeline::view::XScale;
 
 /// A text with a longer line to its point is left for a shorter text.
@@ -39,22 +39,70 @@ fn level(range: &YScale, plot: &Rect) -> Vec<Rect> {
     grid_lines_px(range).map(|y| Rect::new(plot.x_px, y, plot.width_px, 1.0)).collect()
 }
 
-/// Writes the bytes of each request that failed beside the mark of its failure, while failures are few.
-pub(super) fn draw_failure_names(scene: &mut Scene, recording: &Recording, air: &Air<'_>) {
+/// The width of a request that failed.
+const FAILED_PX: f32 = 14.0;
+
+/// Draws a request that failed on top of the reserved bytes, as high as the segment that it needed: so the
+/// reader sees by how much it does not fit below the limit. Where enough bytes were free in pieces, the largest
+/// piece stands beside it. `y_px` is the vertical scale. Returns the request's rectangle.
+pub(crate) fn draw_failed_request(
+    scene: &mut Scene,
+    failed: &FailedRequest,
+    x_px: f32,
+    plot: &Rect,
+    y_px: impl Fn(Bytes) -> f32,
+) -> Rect {
+    let foot = y_px(failed.reserved).clamp(plot.y_px, plot.bottom_px());
+    let standing = |left: f32, top: f32| {
+        let top = top.min(foot - 3.0).max(plot.y_px);
+        Rect::new(left, top, FAILED_PX, (foot - top).max(1.0))
+    };
+    let left = (x_px - FAILED_PX / 2.0).min(plot.right_px() - FAILED_PX).max(plot.x_px).floor();
+    let request = standing(left, y_px(failed.top()));
+    scene.add_rect(request, Fill::solid(Role::Background), None);
+    scene.add_rect(request, Fill { role: Role::Failure, pattern: Pattern::Hatch }, None);
+    scene.add_frame(request, Role::Failure, Dash::Solid, 2.0);
+    scene.add_target(request, TargetId::FailedStep(failed.step));
+    if let Some((_, largest)) = failed.in_pieces {
+        let left =
+            if left - FAILED_PX >= plot.x_px { left - FAILED_PX - 2.0 } else { request.right_px() + 2.0 };
+        let piece = standing(left, y_px(failed.reserved.saturating_add(largest)));
+        scene.add_rect(piece, Fill::solid(Role::Background), None);
+        scene.add_rect(piece, Fill::of(BreakdownClass::Cached), Some(Role::Cached));
+        scene.add_target(piece, TargetId::FailedStep(failed.step));
+    }
+    request
+}
+
+/// What the figure says about a request that failed, the longest wording first.
+fn failed_texts(failed: &FailedRequest) -> Vec<String> {
+    let FailedRequest { requested, segment_size, in_pieces, .. } = *failed;
+    let asked = format!("out of memory: {requested} asked for");
+    let mut texts = Vec::new();
+    if let Some((free, largest)) = in_pieces {
+        texts.push(format!("{asked}, {free} free in pieces, the largest {largest}"));
+        texts.push(format!("{requested} asked for, largest free block {largest}"));
+    } else if segment_size > requested {
+        texts.push(format!("{asked}, in a segment of {segment_size}"));
+    }
+    texts.extend([asked, "out of memory".to_owned()]);
+    texts
+}
+
+/// Draws the requests that failed, and writes their bytes beside the marks of their failures, while these are
+/// few.
+pub(super) fn draw_failed_requests(scene: &mut Scene, series: &Series, scale: &XScale, air: &Air<'_>) {
     let is_failure = |target: &&Target| matches!(target.what, TargetId::FailedStep(_));
     let marks: Vec<Target> = scene.targets.iter().filter(is_failure).copied().collect();
-    if marks.len() > MAX_FAILURE_NAMES {
+    if marks.len() > MAX_FAILED {
         return;
     }
     for mark in marks {
-        let TargetId::FailedStep(step) = mark.what else { continue };
-        let Some(bounds) = recording.step(step as usize) else { continue };
-        let requested = (bounds.start..bounds.end).rev().find_map(|index| match recording.event(index)? {
-            Event::OutOfMemory { requested, .. } => Some(requested),
-            _ => None,
-        });
-        let Some(requested) = requested else { continue };
-        let texts = [format!("out of memory: {requested} asked for"), "out of memory".to_owned()];
+        let failed = series.failed().iter().find(|failed| mark.what == TargetId::FailedStep(failed.step));
+        let Some(failed) = failed else { continue };
+        let x = scale.x_px(f64::from(failed.step) + 1.0).floor() + 0.5;
+        draw_failed_request(scene, failed, x, &air.range.plot, |bytes| air.range.y_px(bytes));
+        let texts = failed_texts(failed);
         let taken: Vec<Rect> = taken(scene).into_iter().chain(upright(scene)).collect();
         let width = |text: &String| text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 6.0;
         let (left, right, y) = (mark.rect.x_px, mark.rect.right_px(), mark.rect.y_px);
@@ -70,9 +118,6 @@ pub(super) fn draw_failure_names(scene: &mut Scene, recording: &Recording, air: 
         scene.add_target(place, mark.what);
     }
 }
-
-/// Where a figure has more failures than these, their marks alone show them.
-const MAX_FAILURE_NAMES: usize = 3;
 
 /// A peak that is as near as this to a failure has no name.
 const AT_FAILURE_PX: f32 = 60.0;
@@ -102,7 +147,7 @@ pub(super) fn draw_peak(
             continue;
         }
         let texts = [
-            format!("{name} {bytes}, step {}", grouped(moment)),
+            format!("{name} {bytes}, request {}", grouped(moment)),
             format!("{name} {bytes}"),
             format!("peak {bytes}"),
         ];
@@ -112,6 +157,14 @@ pub(super) fn draw_peak(
                 && (target.rect.center().x_px - x).abs() < AT_FAILURE_PX
         });
         let texts = if is_at_failure { &[][..] } else { &texts[..] };
+        // The request stands there.
+        let is_covered = scene.targets.iter().any(|target| {
+            matches!(target.what, TargetId::FailedStep(_))
+                && target.rect.grown(1.0).contains(x, range.y_px(bytes))
+        });
+        if is_covered {
+            continue;
+        }
         draw_point(scene, Point::new(x, range.y_px(bytes)), texts, (role, target), air);
     }
 }

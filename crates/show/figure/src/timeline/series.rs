@@ -1,8 +1,17 @@
 //! The breakdowns of a recording in several resolutions.
 
-use blockyard_record::{Breakdown, Bytes, Event, OomLimit, Recording, StepOutcome};
+use std::collections::BTreeMap;
 
-use crate::conversions::step_u32;
+use blockyard_record::{
+    BlockState, Breakdown, Bytes, Event, MemoryAtFailure, OomCause, OomLimit, OomRequest, PoolId, PoolKind,
+    Recording, SegmentSnapshot, Snapshot, StepOutcome, StreamId,
+};
+
+use crate::conversions::{bytes_f64, floor_count, step_u32};
+use crate::timeline::view::TimelineView;
+
+/// A limit of more than this many times the highest curve would press the curves together.
+const MAX_LIMIT_RATIO: f64 = 2.5;
 
 /// How many entries of one resolution make one of the next.
 pub(super) const FAN: usize = 16;
@@ -19,8 +28,37 @@ pub struct Series {
     limits: Vec<(u32, Option<Bytes>)>,
     /// The limit that the first failed request shows, where no memory fraction is known.
     implied_limit: Option<OomLimit>,
+    /// The first requests that failed.
+    failed: Vec<FailedRequest>,
     facts: SeriesFacts,
 }
+
+/// A request that found no memory, and the memory at that moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FailedRequest {
+    pub(crate) step: u32,
+    pub(crate) requested: Bytes,
+    /// The segment that the request needed.
+    pub(crate) segment_size: Bytes,
+    pub(crate) reserved: Bytes,
+    /// The cached bytes that the request may use and the largest block among them, where those bytes would
+    /// have been enough in one block.
+    pub(crate) in_pieces: Option<(Bytes, Bytes)>,
+    /// The other stream with the most cached bytes.
+    pub(crate) other_stream: Option<StreamId>,
+    /// The other memory pool with the most cached bytes.
+    pub(crate) other_pool: Option<(PoolId, PoolKind)>,
+}
+
+impl FailedRequest {
+    /// The bytes that would be reserved with the segment.
+    pub(crate) fn top(&self) -> Bytes {
+        self.reserved.saturating_add(self.segment_size)
+    }
+}
+
+/// A figure shows the size of a failed request for at most this many requests.
+pub(super) const MAX_FAILED: usize = 3;
 
 /// Which things occur anywhere in a run, so that a figure of any part of the run keeps room for the same
 /// words.
@@ -98,9 +136,11 @@ impl Series {
             peaks: peaks(recording, &resets),
             limits,
             implied_limit: None,
+            failed: Vec::new(),
             facts: SeriesFacts::default(),
         };
         made.implied_limit = made.limit_of_the_first_failure(recording);
+        made.failed = made.failed_requests(recording);
         made.facts = made.facts_of(recording);
         made
     }
@@ -157,6 +197,86 @@ impl Series {
     #[must_use]
     pub fn process_limit(&self, moment: usize) -> Option<OomLimit> {
         self.limit_at(moment).map(|limit| OomLimit::known(limit, Bytes::ZERO)).or(self.implied_limit)
+    }
+
+    /// The first requests that failed, as far as the recording says how large they were.
+    fn failed_requests(&self, recording: &Recording) -> Vec<FailedRequest> {
+        let is_oom = |outcome: &StepOutcome| matches!(outcome, StepOutcome::OutOfMemory(_));
+        let failed = recording.failed_steps().iter().filter(|(_, outcome)| is_oom(outcome));
+        failed.take(MAX_FAILED).filter_map(|(step, _)| self.failed_request(recording, *step)).collect()
+    }
+
+    fn failed_request(&self, recording: &Recording, step: u32) -> Option<FailedRequest> {
+        let at = usize::try_from(step).ok()?;
+        let bounds = recording.step(at)?;
+        let request = (bounds.start..bounds.end).rev().find_map(|index| match recording.event(index)? {
+            Event::OutOfMemory { requested, rounded, segment_size, stream, .. } => {
+                Some(OomRequest { size: requested, rounded, segment_size, stream, pool_id: PoolId::DEFAULT })
+            }
+            _ => None,
+        })?;
+        let snapshot = recording.state_at(bounds.end).ok()?.snapshot();
+        let memory = MemoryAtFailure::of(&snapshot, &request);
+        let limit = self.process_limit(at + 1);
+        let limit = limit.or_else(|| Some(OomLimit::known(recording.known_capacity()?, Bytes::ZERO)));
+        let is_fragmented =
+            |limit: &OomLimit| OomCause::of(&request, &memory, *limit) == OomCause::FragmentationByLiveBlocks;
+        Some(FailedRequest {
+            step,
+            requested: request.size,
+            segment_size: request.segment_size,
+            reserved: recording.breakdown_after(at)?.reserved(),
+            in_pieces: limit.filter(is_fragmented).map(|_| (memory.cached_here, memory.largest_cached_here)),
+            other_stream: most_cached(&snapshot, |segment| {
+                (segment.pool_id == request.pool_id && segment.stream != request.stream)
+                    .then_some(segment.stream)
+            }),
+            other_pool: most_cached(&snapshot, |segment| {
+                (segment.pool_id != request.pool_id).then_some((segment.pool_id, segment.pool))
+            }),
+        })
+    }
+
+    /// The first requests that failed, by their steps.
+    pub(crate) fn failed(&self) -> &[FailedRequest] {
+        &self.failed
+    }
+
+    /// The stream, other than its own, with the most cached bytes when the first request failed.
+    #[must_use]
+    pub fn other_stream_at_failure(&self) -> Option<StreamId> {
+        self.failed.first()?.other_stream
+    }
+
+    /// The memory pool, other than its own, with the most cached bytes when the first request failed.
+    #[must_use]
+    pub fn other_pool_at_failure(&self) -> Option<(PoolId, PoolKind)> {
+        self.failed.first()?.other_pool
+    }
+
+    /// The most bytes that a figure of a part of the run shows: the bytes reserved there, and a capacity, a
+    /// limit and a failed request that are not so far above them that they would press the curves together.
+    pub(crate) fn bytes_in_sight(&self, recording: &Recording, view: &TimelineView, highest: Bytes) -> Bytes {
+        let within = |factor: f64| move |bytes: &Bytes| bytes_f64(*bytes) <= bytes_f64(highest) * factor;
+        let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
+        let peak = self.peaks_at(last).1;
+        let limit = self.process_limit(last).map(|limit| limit.highest);
+        let is_seen = |failed: &&FailedRequest| {
+            (view.first_step..=view.last_step).contains(&(f64::from(failed.step) + 1.0))
+        };
+        let failed = self.failed.iter().filter(is_seen).map(FailedRequest::top).max();
+        let near = [highest, peak].into_iter().chain(recording.known_capacity()).filter(within(1.5));
+        // The reader looks for a limit that refused a request, and for the request.
+        let sought = limit.into_iter().chain(failed).filter(within(MAX_LIMIT_RATIO));
+        near.chain(sought).max().unwrap_or(highest)
+    }
+
+    /// The bytes at the top of stacked allocations, of which at most `active` are active in the shown part.
+    #[must_use]
+    pub fn stack_top(&self, recording: &Recording, view: &TimelineView, active: Bytes) -> Bytes {
+        let (from, to) = (floor_count(view.first_step.max(0.0)), floor_count(view.last_step.ceil().max(1.0)));
+        let highest = self.extent(recording, from, to).high[3].max(active);
+        self.bytes_in_sight(recording, view, highest)
     }
 
     pub(super) fn facts(&self) -> SeriesFacts {
@@ -251,6 +371,18 @@ impl Series {
     }
 }
 
+/// The key with the most cached bytes; segments without a key do not count.
+fn most_cached<K: Ord>(snapshot: &Snapshot, key_of: impl Fn(&SegmentSnapshot) -> Option<K>) -> Option<K> {
+    let mut sums: BTreeMap<K, Bytes> = BTreeMap::new();
+    for segment in &snapshot.segments {
+        let Some(key) = key_of(segment) else { continue };
+        let cached = segment.blocks.iter().filter(|block| block.state == BlockState::Inactive);
+        let sum = sums.entry(key).or_default();
+        *sum = cached.fold(*sum, |sum, block| sum.saturating_add(block.size));
+    }
+    sums.into_iter().filter(|(_, bytes)| !bytes.is_zero()).max_by_key(|(_, bytes)| *bytes).map(|(key, _)| key)
+}
+
 /// The breakdown after `moment` steps.
 fn moment(recording: &Recording, moment: usize) -> Extent {
     let breakdown = match moment.checked_sub(1) {
@@ -317,10 +449,7 @@ fn peaks(recording: &Recording, resets: &[u32]) -> Vec<PeakChange> {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_record::{
-        BlockId, BlockSnapshot, BlockState, DeviceAddr, PoolId, PoolKind, Recorder, RunInfo, SegmentId,
-        SegmentSnapshot, Snapshot, StepOutcome, StreamId,
-    };
+    use blockyard_record::{BlockId, BlockSnapshot, DeviceAddr, Recorder, RunInfo, SegmentId};
 
     use super::*;
 

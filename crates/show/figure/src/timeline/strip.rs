@@ -10,8 +10,9 @@ use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};
 use crate::timeline::axis::{TEXT_PX, YScale};
+use crate::timeline::clock::Clock;
 use crate::timeline::cursor::timeline_range;
-use crate::timeline::draw::{Column, columns, draw_areas};
+use crate::timeline::draw::{Column, columns, columns_on, draw_areas};
 use crate::timeline::series::Series;
 use crate::timeline::view::{TimelineView, XScale};
 
@@ -254,9 +255,19 @@ pub fn timeline_strip_cursor(
 /// The whole run without axes and names, for the way through a long run; the highest bytes reserved are its
 /// height.
 #[must_use]
-pub fn timeline_mini_map(series: &Series, recording: &Recording, size: Size) -> Scene {
-    let whole = TimelineView::fit(series.step_count());
-    small_timeline(series, recording, series.peak_bytes(recording).1, &whole, size)
+pub fn timeline_mini_map(series: &Series, recording: &Recording, clock: Option<&Clock>, size: Size) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let (whole, plot) = (TimelineView::fit(series.step_count()), mini_plot(size));
+    let scale = XScale::by(clock, whole, plot);
+    let columns = columns_on(&scale, series, recording, &whole, &plot);
+    draw_on_base(&mut scene, &columns, series.peak_bytes(recording).1, plot, size);
+    draw_failures(&mut scene, recording, &scale, &plot);
+    scene
+}
+
+fn mini_plot(size: Size) -> Rect {
+    Rect::new(0.0, 1.0, size.width_px, (size.height_px - 2.0).max(4.0))
 }
 
 /// The part that other figures show, the brushed range and the moment under the cursor, to lie over a
@@ -264,6 +275,7 @@ pub fn timeline_mini_map(series: &Series, recording: &Recording, size: Size) -> 
 #[must_use]
 pub fn timeline_mini_map_window(
     view: Option<&TimelineView>,
+    clock: Option<&Clock>,
     step: usize,
     range: Option<(usize, usize)>,
     step_count: usize,
@@ -271,22 +283,22 @@ pub fn timeline_mini_map_window(
 ) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
-    let plot = Rect::new(0.0, 1.0, size.width_px, (size.height_px - 2.0).max(4.0));
+    let plot = mini_plot(size);
+    let scale = XScale::by(clock, TimelineView::fit(step_count), plot);
     if let Some(view) = view {
-        draw_window(&mut scene, view, step_count, plot);
+        draw_window(&mut scene, view, &scale, step_count, plot);
     }
     if let Some(range) = range {
-        timeline_range(&mut scene, &TimelineView::fit(step_count), None, range, &plot);
+        timeline_range(&mut scene, &TimelineView::fit(step_count), clock, range, &plot);
     }
-    let x = XScale::new(TimelineView::fit(step_count), plot).x_px(count_f64(step) + 0.5);
+    let x = scale.x_px(count_f64(step) + 0.5);
     let x = x.clamp(1.0, (size.width_px - 1.0).max(1.0));
     scene.add_line(Point::new(x, 0.0), Point::new(x, size.height_px), Role::Background, Dash::Solid, 3.0);
     scene.add_line(Point::new(x, 0.0), Point::new(x, size.height_px), Role::Cursor, Dash::Solid, 1.0);
     scene
 }
 
-fn draw_window(scene: &mut Scene, view: &TimelineView, step_count: usize, plot: Rect) {
-    let scale = XScale::new(TimelineView::fit(step_count), plot);
+fn draw_window(scene: &mut Scene, view: &TimelineView, scale: &XScale, step_count: usize, plot: Rect) {
     let view = view.clamp(step_count);
     let (left, right) = (scale.x_px(view.first_step), scale.x_px(view.last_step));
     let window = Rect::new(left, plot.y_px, (right - left).max(3.0), plot.height_px);

@@ -110,7 +110,8 @@ fn plot_above(size: Size, below_px: f32) -> Rect {
 #[must_use]
 pub fn plot_sides(size: Size) -> (f32, f32) {
     let size = size.tame();
-    let left = if size.width_px < 420.0 { 50.0 } else { 62.0 };
+    // The name of the axis, "requests", is left of the number at the edge.
+    let left = if size.width_px < 420.0 { 58.0 } else { 62.0 };
     (left, (size.width_px - left - RIGHT_PX).max(1.0))
 }
 

@@ -47,7 +47,7 @@ pub fn block_facts(
     }
     if let Some(allocation) = found.allocation.filter(|_| found.state.is_active()) {
         facts.push(match recording.allocated_at(allocation) {
-            Some(step) => ("allocated at step", grouped(step + 1)),
+            Some(step) => ("allocated by request", grouped(step + 1)),
             None => ("allocated", "before the recording".to_owned()),
         });
     }

@@ -48,19 +48,19 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             let label = recording.labels().iter().rev().find(|label| label.step == step);
             let text =
                 label.map_or_else(|| marker_text(recording, step), |label| Some(label.text.clone()))?;
-            format!("{text}: from step {} on", grouped(step as usize + 1))
+            format!("{text}: from request {} on", grouped(step as usize + 1))
         }
         TargetId::Marker(index) => {
             let marker = recording.markers().get(usize::try_from(index).ok()?)?;
             let from = grouped(marker.start_step as usize + 1);
             match (marker.end_step, marker.end_us) {
                 (Some(end), Some(end_us)) => format!(
-                    "{}: steps {from} to {}, {}",
+                    "{}: requests {from} to {}, {}",
                     marker.text,
                     grouped(end as usize),
                     duration(end_us.saturating_sub(marker.start_us))
                 ),
-                _ => format!("{}: from step {from} on", marker.text),
+                _ => format!("{}: from request {from} on", marker.text),
             }
         }
         TargetId::FailedStep(step) => {
@@ -70,7 +70,7 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
                 }
                 StepOutcome::Done => return None,
             };
-            format!("step {}: {text}", grouped(step as usize + 1))
+            format!("request {}: {text}", grouped(step as usize + 1))
         }
         TargetId::PeakAllocated => {
             let bytes = peak(state.stats().allocated_bytes.all.peak);
@@ -95,7 +95,7 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
 
 /// The facts of a block that a note beside the pointer has room for.
 const IN_SHORT: [&str; 6] =
-    ["requested", "memory pool", "stream", "waits for", "also used on", "allocated at step"];
+    ["requested", "memory pool", "stream", "waits for", "also used on", "allocated by request"];
 
 /// The markers that begin at the step, joined.
 fn marker_text(recording: &Recording, step: u32) -> Option<String> {

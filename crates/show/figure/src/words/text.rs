@@ -172,25 +172,25 @@ fn dense_bar(segment: &SegmentSnapshot) -> String {
 pub fn timeline_text(series: &Series, recording: &Recording) -> String {
     let steps = series.step_count();
     let Some(last) = steps.checked_sub(1).and_then(|step| recording.breakdown_after(step)) else {
-        return "No steps.".to_owned();
+        return "No requests.".to_owned();
     };
     let mut text = format!(
         "{}. At the end {} are allocated and {} reserved{}.",
-        counted(steps, "step"),
+        counted(steps, "request"),
         last.allocated(),
         last.reserved(),
         recording.known_capacity().map(|capacity| format!(", of {capacity}")).unwrap_or_default()
     );
     for (name, border) in [("allocated", 1), ("reserved", 3)] {
         let (bytes, moment) = series.highest(recording, border);
-        let _ = write!(text, " Most {name}: {bytes} after step {}.", grouped(moment));
+        let _ = write!(text, " Most {name}: {bytes} after request {}.", grouped(moment));
     }
     let labels = recording.labels();
     if !labels.is_empty() {
         let shown: Vec<_> = labels
             .iter()
             .take(20)
-            .map(|label| format!("{} from step {}", label.text, grouped(label.step as usize + 1)))
+            .map(|label| format!("{} from request {}", label.text, grouped(label.step as usize + 1)))
             .collect();
         let more = labels.len() - shown.len();
         let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
@@ -204,7 +204,7 @@ pub fn timeline_text(series: &Series, recording: &Recording) -> String {
         .collect();
     if !failures.is_empty() {
         let shown = failures.iter().take(20).cloned().collect::<Vec<_>>().join(", ");
-        let _ = write!(text, " Out of memory {}: at step {shown}.", counted(failures.len(), "time"));
+        let _ = write!(text, " Out of memory {}: at request {shown}.", counted(failures.len(), "time"));
     }
     text
 }

@@ -123,3 +123,58 @@ fn without_a_limit_nothing_is_barred_and_the_legend_has_no_word_for_it() {
     }
     assert!(matches!(recording.outcome(1), StepOutcome::OutOfMemory(_)));
 }
+
+/// The rectangles of a failed request: hatched, in the color of failures.
+fn requests(scene: &Scene) -> Vec<Rect> {
+    let of = |mark: &Mark| match mark {
+        Mark::Rect { rect, fill, .. } if fill.role == Role::Failure && fill.pattern == Pattern::Hatch => {
+            Some(*rect)
+        }
+        _ => None,
+    };
+    scene.marks.iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_failed_request_stands_on_the_reserved_bytes_and_overhangs_the_limit() {
+    let recording = under_a_fraction();
+    let scene = over_time(&recording, Size::new(900.0, 300.0));
+    let [request] = requests(&scene)[..] else { panic!("{scene}") };
+    // Of 48 MiB 40 are reserved, and the request needs 20.
+    let limit =
+        scene.targets.iter().find(|target| target.what == TargetId::Limit).unwrap().rect.center().y_px;
+    let share = (limit - request.y_px) / request.height_px;
+    assert!((share - 12.0 / 20.0).abs() < 0.05, "{share} of {request:?} is above {limit}");
+    assert!(has_text(&scene, "20 MiB asked for"), "{scene}");
+    // The bar of the device shows the same.
+    let scene = stage(&recording, 1300.0);
+    let [missing] = requests(&scene)[..] else { panic!("{scene}") };
+    let whole = scene.marks.iter().find_map(|mark| match mark {
+        Mark::Frame { rect, role: Role::Failure, .. } => Some(*rect),
+        _ => None,
+    });
+    let share = missing.width_px / whole.unwrap().width_px;
+    assert!((share - 12.0 / 20.0).abs() < 0.05, "{share}");
+}
+
+#[test]
+fn a_request_that_fails_though_enough_is_free_stands_beside_the_largest_free_block() {
+    let mut program = Program::new(Bytes::mib(64));
+    let names: Vec<String> = (0..12).map(|number| format!("a{number}")).collect();
+    for name in &names {
+        program.alloc(name, Bytes::mib(5));
+    }
+    for name in names.iter().step_by(2) {
+        program.free(name);
+    }
+    program.alloc("b", Bytes::mib(8));
+    let scene = over_time(&program.recording(), Size::new(900.0, 300.0));
+    assert!(has_text(&scene, "8 MiB asked for, 30 MiB free in pieces, the largest 5 MiB"), "{scene}");
+    let [request] = requests(&scene)[..] else { panic!("{scene}") };
+    let is_beside = |mark: &&Mark| {
+        matches!(mark, Mark::Rect { rect, fill, .. } if fill.role == Role::Cached
+            && (rect.bottom_px() - request.bottom_px()).abs() < 0.1
+            && (rect.width_px - request.width_px).abs() < 0.1)
+    };
+    assert_eq!(scene.marks.iter().filter(is_beside).count(), 1, "{scene}");
+}

@@ -111,7 +111,8 @@ fn failures_and_labels_can_be_reached() {
             TargetId::Label(0),
             TargetId::Label(1),
             TargetId::FailedStep(1),
-            // The text is beside the mark.
+            // The request stands on the reserved bytes, and the text is beside the mark.
+            TargetId::FailedStep(1),
             TargetId::FailedStep(1),
             TargetId::PeakAllocated,
             TargetId::PeakReserved,
@@ -163,8 +164,8 @@ fn times_stand_beside_the_steps_and_named_time_spans_are_bands() {
     let recording = program.recording();
     let scene = whole(&recording);
     let text = scene.to_string();
-    // A row for the steps and a row for the times below, each with its name.
-    for word in ["\"steps\"", "\"4\"", "\"7\"", "\"time\"", "\"750.0 ms\"", "\"1.50 s\""] {
+    // A row for the requests and a row for the times below, each with its name.
+    for word in ["\"requests\"", "\"4\"", "\"7\"", "\"time\"", "\"750.0 ms\"", "\"1.50 s\""] {
         assert!(text.contains(word), "{word}: {text}");
     }
     assert!(!text.contains('·'), "{text}");
@@ -174,9 +175,9 @@ fn times_stand_beside_the_steps_and_named_time_spans_are_bands() {
     let state = recording.state_at(0).unwrap();
     assert_eq!(
         describe_target(TargetId::Marker(1), &state, &recording).as_deref(),
-        Some("forward: steps 3 to 5, 750.0 ms")
+        Some("forward: requests 3 to 5, 750.0 ms")
     );
-    // Without times there is the axis of steps alone.
+    // Without times there is the axis of requests alone.
     assert!(!whole(&quiet_but_for(8, 3)).to_string().contains("\"time\""));
 }
 
@@ -274,6 +275,26 @@ fn a_clock_draws_steps_where_they_happened() {
         _ => None,
     });
     assert!(texts.clone().any(|text| text == "400 µs"), "{:?}", texts.collect::<Vec<_>>());
+}
+
+#[test]
+fn two_ticks_of_the_time_never_have_one_text() {
+    let mut program = Program::new(Bytes::gib(1));
+    for step in 0..400_u64 {
+        // A pause, and then requests that follow each other closely.
+        program.time_us(if step == 0 { 0 } else { 1_200_000 + step * 7 }).refused("nothing to do");
+    }
+    let scene = whole(&program.recording());
+    let times: Vec<&str> = scene
+        .marks
+        .iter()
+        .filter_map(|mark| match mark {
+            Mark::Text { text, .. } if text.ends_with(" s") => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let different: std::collections::BTreeSet<_> = times.iter().collect();
+    assert!(times.len() > 3 && different.len() == times.len(), "{times:?}");
 }
 
 #[test]

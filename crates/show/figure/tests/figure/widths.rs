@@ -165,7 +165,7 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                 let (columns, rows) = (plot.width_px as usize, plot.height_px as usize);
                 let grid = Grid::new(&allocations, kind, view, columns, rows).by_groups(&groups);
                 let grid = grid.drawn(&allocations, &map);
-                let mut scene = grid_scene(kind, &view, &map, size);
+                let mut scene = grid_scene(kind, &view, None, &map, size);
                 let names = grid.names(&groups, plot, &Scene::new(0.0, 0.0));
                 let is_inside = |mark: &Mark| {
                     let rect = mark.bounds();

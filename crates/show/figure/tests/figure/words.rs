@@ -185,7 +185,7 @@ fn all_facts_of_a_pending_block() {
         segment: 20 MiB (20,971,520 bytes) at 0x7f0000e00000, large pool
         stream: default
         waits for: side
-        allocated at step: 4
+        allocated by request: 4
     "#]]
     .assert_eq(&text);
     assert_eq!(block_age_steps(&recording, &state, block, 8), Some(4));
@@ -221,10 +221,10 @@ fn targets_are_reported_in_a_sentence() {
         requested: 5 MiB (5,242,880 bytes)
         stream: default
         waits for: side
-        allocated at step: 4
+        allocated by request: 4
         segment of 20 MiB at 0x7f0000e00000, large pool, the default stream: 0 B allocated in 3 blocks
         pending: 5 MiB, 9.3% of reserved. Bytes given back by the program that wait until another stream is done with them.
-        forward: from step 3 on
+        forward: from request 3 on
         peak allocated: at most 22.87 MiB were in use at once since the peaks were last reset
         peak reserved: at most 54 MiB were held at once since the peaks were last reset
     "#]].assert_eq(&text);
@@ -252,7 +252,7 @@ fn the_figures_as_text() {
         L default     20 MiB [........|~~~~hidden~~~~~|...................................]
         L side        20 MiB [##copy###|..................................................]
 
-        17 steps. At the end 72.59 MiB are allocated and 74 MiB reserved, of 96 MiB. Most allocated: 75.59 MiB after step 13. Most reserved: 94 MiB after step 13. Labels: load from step 1, forward from step 3, backward from step 10. Out of memory 1 time: at step 17.
+        17 requests. At the end 72.59 MiB are allocated and 74 MiB reserved, of 96 MiB. Most allocated: 75.59 MiB after request 13. Most reserved: 94 MiB after request 13. Labels: load from request 1, forward from request 3, backward from request 10. Out of memory 1 time: at request 17.
     "#]].assert_eq(&text);
 }
 
@@ -279,7 +279,7 @@ fn nothing_is_reported_too() {
     let state = recording.initial_state();
     assert_eq!(describe_step(&recording, 0).title, "");
     assert_eq!(map_text(&state, &recording), "no segments\n");
-    assert_eq!(timeline_text(&Series::new(&recording), &recording), "No steps.");
+    assert_eq!(timeline_text(&Series::new(&recording), &recording), "No requests.");
 }
 
 proptest! {

@@ -31,7 +31,8 @@ impl Painter<'_> {
                 [format!("free within the limit{at_most}"), format!("free{at_most}"), "free".to_owned()];
             self.draw_class_text(BreakdownClass::Free, within, &words, &rect);
         }
-        let mut beyond = Rect::new(middle, y, (width_px - middle).max(1.0), bar_px);
+        let end = self.ruler.x_px(bytes_f64(stage.capacity)).round().min(width_px);
+        let mut beyond = Rect::new(middle, y, (end - middle).max(1.0), bar_px);
         self.scene.add_rect(beyond, BEYOND_LIMIT, None);
         self.scene.add_target(beyond, TargetId::Limit);
         if stage.is_enlarged() && beyond.width_px > 3.0 * CUTS_PX {
