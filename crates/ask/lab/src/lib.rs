@@ -105,5 +105,5 @@ pub use question::{LabAnswer, Question};
 pub use run::{Run, request_text};
 pub use setting_search::{SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, search};
 pub use source::{RunSource, Simulation, unpacked_text};
-pub use verdict::{Verdict, growth_text, is_much_growth, verdict};
+pub use verdict::{Fix, Verdict, growth_text, is_much_growth, verdict};
 pub use what_if::{WhatIf, what_if};
