@@ -131,7 +131,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
             {legend(figure)}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
             <p class="hint quiet" data-testid="counts-steps" hidden=flag(move || session.figures().clock.with(Option::is_none))>
-                "This figure counts steps; \u{201c}By time\u{201d} is the axis of memory over time alone."
+                "This figure counts requests; \u{201c}By time\u{201d} is the axis of memory over time alone."
             </p>
             {figure.tip.view()}
         </section>

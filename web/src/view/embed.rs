@@ -78,7 +78,7 @@ fn caption(session: Session) -> AnyView {
 fn steps(session: Session) -> AnyView {
     let position = text(move || {
         let count = session.run.get().recording.step_count();
-        format!("step {} of {count}", session.player.with(|player| player.steps))
+        format!("request {} of {count}", session.player.with(|player| player.steps))
     });
     view! {
         <p class="cluster embed-bar">

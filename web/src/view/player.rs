@@ -148,7 +148,11 @@ fn position(session: Session) -> String {
     let run = session.run.get();
     session.player.with(|player| match player.unit {
         MoveUnit::Step => {
-            format!("step {} of {}", grouped_count(player.steps), grouped_count(run.recording.step_count()))
+            format!(
+                "request {} of {}",
+                grouped_count(player.steps),
+                grouped_count(run.recording.step_count())
+            )
         }
         MoveUnit::Event => {
             format!(

@@ -184,7 +184,7 @@ fn head(session: Session) -> AnyView {
         <div class="head">
             <h2>"Memory over time"</h2>
             <span hidden=without_times>
-                {check("by-clock", "By time", "The horizontal axis is the clock; else it counts steps", flag(move || is_by_clock.get()), move |is_on| is_by_clock.set(is_on))}
+                {check("by-clock", "By time", "The horizontal axis is the clock; else it counts requests", flag(move || is_by_clock.get()), move |is_on| is_by_clock.set(is_on))}
             </span>
             <span class="spacer"></span>
             {show_all(session, "fit-timeline")}

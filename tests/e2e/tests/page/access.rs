@@ -50,11 +50,11 @@ fn everything_can_be_done_with_the_keyboard() -> Result<()> {
         write_workload(page, "a = alloc 3 MiB\nb = alloc 5 MiB")?;
         page.press(Key::Escape)?;
         page.press(Key::Home)?;
-        page.wait_text(&id("position"), "step 0 of 2")?;
+        page.wait_text(&id("position"), "request 0 of 2")?;
         page.press(Key::Right)?;
-        page.wait_text(&id("position"), "step 1 of 2")?;
+        page.wait_text(&id("position"), "request 1 of 2")?;
         page.press(Key::End)?;
-        page.wait_text(&id("position"), "step 2 of 2")?;
+        page.wait_text(&id("position"), "request 2 of 2")?;
         // Tab alone leads to the map, in any number of stops.
         let mut stops = 0;
         while !page
@@ -74,7 +74,7 @@ fn everything_can_be_done_with_the_keyboard() -> Result<()> {
         page.press("-")?;
         page.wait_gone(&id("zoom-out"))?;
         page.press("f")?;
-        page.wait_text(&id("position"), "step 3 of 3")?;
+        page.wait_text(&id("position"), "request 3 of 3")?;
         ensure!(workload(page)?.contains("free a"), "{}", workload(page)?);
         page.press_with(&Key::Control, "z")?;
         page.wait_text(&id("position"), "of 2")

@@ -273,14 +273,14 @@ fn lessons_stand_in_parts_and_their_texts_come_after_the_first_screen() -> Resul
 #[test]
 fn links_open_what_they_say_and_back_leads_back() -> Result<()> {
     at("/#preset=terms&step=5", |page| {
-        page.wait_text(&id("position"), "step 5 of")?;
+        page.wait_text(&id("position"), "request 5 of")?;
         page.click(&id("forward"))?;
         page.wait_until("location.hash === '#preset=terms&step=6'")?;
         choose(page, "preset", "streams")?;
         page.wait_until("location.hash.startsWith('#preset=streams')")?;
         page.execute("history.back()", &[])?;
         page.wait_text(&id("document-title"), "The terms")?;
-        page.wait_text(&id("position"), "step 6 of")?;
+        page.wait_text(&id("position"), "request 6 of")?;
         // A text of the reader's own is in the address, with its device and its settings.
         write_workload(page, "mine = alloc 7 MiB")?;
         page.fill(&id("capacity"), "3 GiB")?;

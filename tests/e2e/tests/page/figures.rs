@@ -74,7 +74,7 @@ fn a_snapshot_opens_at_its_peak_with_its_holders() -> Result<()> {
         page.wait_text(".holder-table", "activations")?;
         page.wait_text(".holder-table", "optimizer")?;
         page.press("K")?;
-        page.wait_text(&id("position"), "step 7,980")?;
+        page.wait_text(&id("position"), "request 7,980")?;
         page.wait_text(&id("term-max-reserved"), "1.87 GiB")?;
         page.check_accessible()
     })
@@ -85,7 +85,7 @@ fn a_snapshot_that_ran_out_of_memory_opens_there() -> Result<()> {
     drive(|page| {
         open(page, "checkerboard_default_100")?;
         page.wait_text("body", "out of memory")?;
-        page.wait_text(&id("position"), "step 81 of 81")
+        page.wait_text(&id("position"), "request 81 of 81")
     })
 }
 
@@ -296,18 +296,18 @@ fn the_map_does_not_jump_when_segments_come_and_go_above_its_rows() -> Result<()
         page.press(Key::Escape)?;
         page.execute("document.activeElement.blur()", &[])?;
         page.press(Key::Left)?;
-        page.wait_text(&id("position"), "step 44 of 45")?;
+        page.wait_text(&id("position"), "request 44 of 45")?;
         let scroll = "document.querySelector(\"[data-testid='map']\").scrollTop";
         page.execute(&format!("{scroll} = 520"), &[])?;
         page.wait_until("Number(document.querySelector('.map-overview').ariaValueNow) > 20")?;
         let row = "return document.querySelector(\"[data-testid='map']\").scrollTop";
         page.press(Key::Right)?;
         // In the step that releases them, the four rows are still drawn.
-        page.wait_text(&id("position"), "step 45 of 45")?;
+        page.wait_text(&id("position"), "request 45 of 45")?;
         ensure!(page.execute(row, &[])? == json!(520), "{}", page.execute(row, &[])?);
         page.send_keys(&id("workload-text"), "b = alloc 512\n")?;
         page.click(&id("end"))?;
-        page.wait_text(&id("position"), "step 46 of 46")?;
+        page.wait_text(&id("position"), "request 46 of 46")?;
         // Four rows above those in sight were removed, and the rows in sight stay at their places.
         page.wait_until(&format!("Math.abs({scroll} - (520 - 4 * 26)) < 2"))?;
         Ok(())

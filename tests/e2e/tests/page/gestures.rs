@@ -153,7 +153,7 @@ fn memory_over_time_has_every_gesture() -> Result<()> {
         page.click_at(&css, figure.width * 0.7, figure.height * 0.4)?;
         page.wait_text(&id("event"), "Step ")?;
         let position = page.text(&id("position"))?;
-        ensure!(!position.contains("step 7,020"), "{position}");
+        ensure!(!position.contains("request 7,020"), "{position}");
         // The cursor itself follows a drag.
         let x = 62.0
             + (figure.width - 74.0) * {
@@ -288,7 +288,7 @@ fn the_mini_map_has_every_gesture() -> Result<()> {
         check_figure_over_time(page, &css, (0.0, 0.0), true)?;
         let figure = page.rect(&css)?;
         page.click_at(&css, figure.width * 0.25, figure.height * 0.5)?;
-        page.wait_text(&id("position"), "step 2,1")?;
+        page.wait_text(&id("position"), "request 2,1")?;
         page.wait_text(&id("event"), "Step 2,1")
     })
 }

@@ -65,10 +65,10 @@ fn a_notebook_shows_the_figure_in_a_frame_that_sees_nothing_around() -> Result<(
     let html = format!("<!doctype html><title>A notebook</title><p>Out[1]:</p>{cell}");
     show("notebook", &html, |page| {
         page.enter_frame("iframe")?;
-        page.wait_text(&id("position"), "step 7020 of 8669")?;
+        page.wait_text(&id("position"), "request 7020 of 8669")?;
         page.dark(true)?;
         page.wait_until("matchMedia('(prefers-color-scheme: dark)').matches")?;
         page.click(&id("forward"))?;
-        page.wait_text(&id("position"), "step 7021 of 8669")
+        page.wait_text(&id("position"), "request 7021 of 8669")
     })
 }

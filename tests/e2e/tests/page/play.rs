@@ -101,20 +101,20 @@ fn the_player_steps_jumps_and_plays() -> Result<()> {
     drive(|page| {
         choose(page, "preset", "training")?;
         page.click(&id("start"))?;
-        page.wait_text(&id("position"), "step 0 of")?;
+        page.wait_text(&id("position"), "request 0 of")?;
         page.click(&id("forward"))?;
-        page.wait_text(&id("position"), "step 1 of")?;
+        page.wait_text(&id("position"), "request 1 of")?;
         page.click(&id("back"))?;
-        page.wait_text(&id("position"), "step 0 of")?;
+        page.wait_text(&id("position"), "request 0 of")?;
         page.click(&id("play"))?;
         page.wait_until(
-            "!document.querySelector(\"[data-testid='position']\").textContent.startsWith('step 0 ')",
+            "!document.querySelector(\"[data-testid='position']\").textContent.startsWith('request 0 ')",
         )?;
         page.click(&id("play"))?;
         page.click(&id("end"))?;
         let position = page.text(&id("position"))?;
         let count = position.rsplit(' ').next().unwrap_or_default();
-        ensure!(position == format!("step {count} of {count}"), "{position}");
+        ensure!(position == format!("request {count} of {count}"), "{position}");
         Ok(())
     })
 }
@@ -155,7 +155,7 @@ fn a_million_steps_run_beside_the_page_and_can_be_cancelled() -> Result<()> {
         page.fill(&id("workload-text"), "repeat 500000 { t = alloc 1 MiB; free t }")?;
         page.wait_text(&id("position"), "of 1,000,000")?;
         page.click(&id("end"))?;
-        page.wait_text(&id("position"), "step 1,000,000 of 1,000,000")?;
+        page.wait_text(&id("position"), "request 1,000,000 of 1,000,000")?;
         // The run is long enough that the button is shown in time.
         page.fill(&id("workload-text"), "repeat 2500000 { t = alloc 1 MiB; free t }")?;
         page.click(&id("cancel"))?;
@@ -202,7 +202,7 @@ fn a_workload_comes_from_a_file_and_goes_into_one() -> Result<()> {
         // A typed capacity takes effect after a pause.
         wait_remembered(page, "2 GiB")?;
         page.drop_file("body", "lesson 1.workload", b"kept = alloc 5 MiB\nfree kept\n")?;
-        page.wait_text(&id("position"), "step 1 of 2")?;
+        page.wait_text(&id("position"), "request 1 of 2")?;
         ensure!(workload(page)?.starts_with("kept = alloc 5 MiB"), "{}", workload(page)?);
         ensure!(page.value(&id("capacity"))? == "2 GiB", "the device is another one");
         let folder = repository_file("Cargo.toml")?.with_file_name("target").join("e2e/saved");
@@ -237,7 +237,7 @@ fn a_reload_loses_nothing_that_was_typed() -> Result<()> {
         ensure!(page.value(&id("capacity"))? == "3 GiB", "the capacity is another one");
         ensure!(page.value(&id("config"))? == "max_split_size_mb:64", "the settings are others");
         choose(page, "preset", "two-tensors")?;
-        page.wait_text(&id("position"), "step 1 of")?;
+        page.wait_text(&id("position"), "request 1 of")?;
         page.execute("location.reload()", &[])?;
         page.wait_until("document.querySelector('[data-testid=preset]')?.value === 'two-tensors'")?;
         Ok(())
@@ -249,7 +249,7 @@ fn keys_go_from_label_to_label() -> Result<()> {
     drive(|page| {
         write_workload(page, "a = alloc 3 MiB\nstep \"one\"\nb = alloc 3 MiB\nfree a\nstep \"two\"\nfree b")?;
         page.click(&id("start"))?;
-        for (key, position) in [(">", "step 1 of 4"), (">", "step 3 of 4"), ("<", "step 1 of 4")] {
+        for (key, position) in [(">", "request 1 of 4"), (">", "request 3 of 4"), ("<", "request 1 of 4")] {
             page.press(key)?;
             page.wait_text(&id("position"), position)?;
         }

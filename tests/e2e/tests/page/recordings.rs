@@ -73,17 +73,17 @@ fn a_reload_opens_the_readers_own_file_again() -> Result<()> {
     drive(|page| {
         let folder = fixture("x").with_file_name("snapshots");
         page.upload(&id("file"), &folder.join("checkerboard_default_100.pickle.gz"))?;
-        page.wait_text(&id("position"), "step 81 of 81")?;
+        page.wait_text(&id("position"), "request 81 of 81")?;
         // The failure has the free bytes of the device; for another moment this number is the least.
         page.wait_text(&id("term-free"), "133.48 GiB")?;
         page.press(Key::Left)?;
-        page.wait_text(&id("position"), "step 80 of 81")?;
+        page.wait_text(&id("position"), "request 80 of 81")?;
         page.wait_text(&id("term-free"), "at least 133.48 GiB")?;
         page.wait_until("location.hash.startsWith('#own-file&step=80')")?;
         page.wait_until("sessionStorage.getItem('blockyard.opened')")?;
         page.execute("location.reload()", &[])?;
         page.wait_text(&id("document-title"), "checkerboard_default_100.pickle.gz")?;
-        page.wait_text(&id("position"), "step 80 of 81")?;
+        page.wait_text(&id("position"), "request 80 of 81")?;
         // Another tab has no such file, and says so.
         page.execute("sessionStorage.clear(); location.reload()", &[])?;
         page.wait_text(&id("message"), "Choose it again with")
@@ -98,10 +98,10 @@ fn space_plays_behind_the_list_that_opened_a_sample() -> Result<()> {
         page.wait_text(&id("verdict-headline"), "kept_losses.py")?;
         let opened = page.text(&id("position"))?;
         page.press(Key::Home)?;
-        page.wait_text(&id("position"), "step 0 of")?;
+        page.wait_text(&id("position"), "request 0 of")?;
         page.press(" ")?;
         page.wait_until(
-            "!document.querySelector(\"[data-testid='position']\").textContent.startsWith('step 0 ')",
+            "!document.querySelector(\"[data-testid='position']\").textContent.startsWith('request 0 ')",
         )?;
         page.press(" ")?;
         let position = page.text(&id("position"))?;
@@ -116,7 +116,7 @@ fn the_readers_file_is_forgotten_when_asked() -> Result<()> {
         let folder = fixture("x").with_file_name("snapshots");
         page.wait_gone(&id("forget-home"))?;
         page.upload(&id("file"), &folder.join("checkerboard_default_100.pickle.gz"))?;
-        page.wait_text(&id("position"), "step 81 of 81")?;
+        page.wait_text(&id("position"), "request 81 of 81")?;
         page.click("#tab-source")?;
         page.wait_text(&id("recording-card"), "in this browser's cache, on this machine only")?;
         let is_kept = "return caches.has('blockyard.opened')";
@@ -126,7 +126,7 @@ fn the_readers_file_is_forgotten_when_asked() -> Result<()> {
         page.wait_text(&id("message"), "What is open stays open")?;
         page.wait_gone(&id("forget"))?;
         ensure!(page.execute(is_kept, &[])? == json!(false), "the copy is still there");
-        page.wait_text(&id("position"), "step 81 of 81")?;
+        page.wait_text(&id("position"), "request 81 of 81")?;
         page.execute("location.reload()", &[])?;
         page.wait_text(&id("message"), "Choose it again with")
     })
@@ -137,7 +137,7 @@ fn a_message_goes_away_when_the_reader_goes_elsewhere() -> Result<()> {
     drive(|page| {
         let folder = fixture("x").with_file_name("snapshots");
         page.upload(&id("file"), &folder.join("checkerboard_default_100.pickle.gz"))?;
-        page.wait_text(&id("position"), "step 81 of 81")?;
+        page.wait_text(&id("position"), "request 81 of 81")?;
         page.click("#tab-source")?;
         page.click(&id("forget"))?;
         page.wait_text(&id("message"), "What is open stays open")?;
@@ -147,7 +147,7 @@ fn a_message_goes_away_when_the_reader_goes_elsewhere() -> Result<()> {
         page.click(&id("nav-glossary"))?;
         page.wait_gone(&id("message"))?;
         page.click(&id("nav-workbench"))?;
-        page.wait_text(&id("position"), "step 80 of 81")?;
+        page.wait_text(&id("position"), "request 80 of 81")?;
         ensure!(page.count(&id("message"))? == 0, "the message came back");
         Ok(())
     })
@@ -176,10 +176,10 @@ fn a_difference_is_shown_and_jumped_to() -> Result<()> {
 {"trace":[["segment_alloc",2097152,20971520,0],["alloc",2097152,3145728,0],["alloc",7340032,3145728,0],["free_requested",2097152,3145728,0],["free_completed",2097152,3145728,0]]}"#;
         page.drop_file("body", "moved.jsonl", text.as_bytes())?;
         page.wait_text(&id("headline"), "differs: 4 of 5 events identical")?;
-        page.wait_text(&id("position"), "step 2 of 3")?;
+        page.wait_text(&id("position"), "request 2 of 3")?;
         page.press(Key::End)?;
         page.click(&id("first-difference"))?;
-        page.wait_text(&id("position"), "step 2 of 3")
+        page.wait_text(&id("position"), "request 2 of 3")
     })
 }
 

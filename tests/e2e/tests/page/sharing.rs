@@ -15,7 +15,7 @@ const NAME: &str = "checkerboard_default_100.pickle.gz";
 
 fn open_snapshot(page: &Page) -> Result<()> {
     page.upload(&id("file"), &fixture("x").with_file_name("snapshots").join(NAME))?;
-    page.wait_text(&id("position"), "step 81 of 81")
+    page.wait_text(&id("position"), "request 81 of 81")
 }
 
 fn is_visible(page: &Page, name: &str) -> Result<bool> {

@@ -195,12 +195,12 @@ pub(super) fn draw_axes_of_moments(
         let ticks = clock_ticks(clock, view, plot);
         draw_axis(scene, "time", &ticks, plot);
         let steps = second(&ticks, &|tick| Some(grouped(tick.value)));
-        draw_second_axis(scene, "steps", &steps, plot, has_second);
+        draw_second_axis(scene, "requests", &steps, plot, has_second);
         return;
     }
     let times = if has_second { Some(recording).filter(|it| it.time_us(0).is_some()) } else { None };
     let ticks = step_ticks(scale, view, plot, times);
-    draw_axis(scene, "steps", &ticks, plot);
+    draw_axis(scene, "requests", &ticks, plot);
     if let Some(recording) = times {
         let times = second(&ticks, &|tick| elapsed(recording, tick.value).filter(|_| tick.value > 0));
         draw_second_axis(scene, "time", &times, plot, true);
@@ -209,7 +209,7 @@ pub(super) fn draw_axes_of_moments(
 
 /// The axis of steps alone.
 pub(crate) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView, plot: &Rect) {
-    draw_axis(scene, "steps", &step_ticks(scale, view, plot, None), plot);
+    draw_axis(scene, "requests", &step_ticks(scale, view, plot, None), plot);
 }
 
 /// A line with ticks, and the name of the axis left of the first, where the cursor's number never comes.

@@ -102,7 +102,7 @@ pub(super) fn draw_peak(
             continue;
         }
         let texts = [
-            format!("{name} {bytes}, step {}", grouped(moment)),
+            format!("{name} {bytes}, request {}", grouped(moment)),
             format!("{name} {bytes}"),
             format!("peak {bytes}"),
         ];
