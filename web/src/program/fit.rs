@@ -155,7 +155,7 @@ impl FitSearch {
             FitCurve {
                 name: variant.option.to_owned(),
                 limit: self.limit(),
-                gpu: self.of.simulation().gpu,
+                gpu: self.gpu_text().trim_start_matches("the ").to_owned(),
                 largest: found.and_then(|found| found.largest).map(|largest| largest.value),
                 points: variant.probes.iter().map(point).collect(),
             }

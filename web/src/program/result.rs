@@ -97,7 +97,8 @@ impl ProgramResult {
     /// The facts about the run beside its requests, for a report.
     pub(crate) fn simulation(&self) -> Simulation {
         let input = &self.input;
-        let gpu = GPUS.iter().find(|(id, _)| *id == input.gpu).map_or(input.gpu.as_str(), |(_, name)| name);
+        let named = GPUS.iter().find(|(id, _)| *id == input.gpu && input.capacity.trim().is_empty());
+        let gpu = named.map_or("", |(_, name)| name);
         let capacity = self.run.recording.info().capacity;
         let at = |line: u32| if line == 0 { String::new() } else { format!("line {line}: ") };
         let derived = (input.gpu != DEFAULT_GPU).then(|| DERIVED_NUMBERS.to_owned());

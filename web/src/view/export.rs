@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Scene, ShownPart, Theme, breakdown_text, figure_facts};
+use blockyard_figure::{
+    Scene, ShownPart, Size, Theme, breakdown_text, figure_facts, timeline, timeline_text,
+};
 use blockyard_record::Recording;
 use leptos::prelude::*;
 
@@ -10,11 +12,13 @@ use crate::browser;
 use crate::canvas::{Paints, new_canvas};
 use crate::lab::Sheet;
 use crate::link::{Link, LinkTarget};
+use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::stage_scene;
 
-/// The width of a figure in a file.
+/// The width of a figure in a file, and the height of one over time.
 const WIDTH_PX: f32 = 1200.0;
+const HEIGHT_PX: f32 = 420.0;
 
 /// The name of a file: the page's heading in letters that every system accepts, followed by `ending`.
 fn file_name(session: Session, ending: &str) -> String {
@@ -26,31 +30,33 @@ fn file_name(session: Session, ending: &str) -> String {
     format!("{}{ending}", stem.trim_matches('-'))
 }
 
-/// The stage as an SVG file with a title, a description and the link.
-pub(crate) fn svg(session: Session) {
-    let Some(scene) = stage_scene(session, WIDTH_PX) else { return };
-    let words = untrack(|| session.with_state(|run, state| breakdown_text(state, &run.recording)))
-        .unwrap_or_default();
-    let heading = stage_heading(session);
-    let words = format!("{words} {}. {}", heading.1.join(", "), link(session));
-    save_svg(session, &scene, &heading, &words, ".svg");
-}
-
-/// The stage as a PNG file, in the page's colors.
-pub(crate) fn png(session: Session, ratio: f64) {
-    let Some(scene) = stage_scene(session, WIDTH_PX) else { return };
-    let ending = if ratio > 1.0 { "@2x.png" } else { ".png" };
-    save_png(session, &scene, &stage_heading(session), ratio, ending);
-}
-
-fn save_svg(session: Session, scene: &Scene, (title, facts): &Heading, words: &str, ending: &str) {
-    let text = scene.under_heading(title, facts).to_svg(Theme::Light, title, words);
-    browser::download(&file_name(session, ending), &text, "image/svg+xml");
-}
-
-fn save_png(session: Session, scene: &Scene, (title, facts): &Heading, ratio: f64, ending: &str) {
-    match picture(&scene.under_heading(title, facts), ratio) {
-        Some(url) => browser::download_url(&file_name(session, ending), &url),
+/// Saves the figure as a file: memory over time with the limit, and in a lesson the memory of the device. An SVG
+/// file has a title, a description and the link; a PNG file has the page's colors.
+pub(crate) fn save_figure(session: Session, is_svg: bool) {
+    let is_run = matches!(session.navigation().place.get_untracked(), Place::Workbench | Place::Program);
+    let run = session.run.get_untracked();
+    let view = untrack(|| session.figures().timeline_view_or_fit());
+    let steps = session.player.with_untracked(|player| player.steps);
+    let (scene, heading, words) = if is_run {
+        let size = Size::new(WIDTH_PX, HEIGHT_PX);
+        let scene = timeline(&run.series, &run.recording, &view, None, size);
+        let heading = heading(session, "memory over time", ShownPart::of_view(&view));
+        (Some(scene), heading, timeline_text(&run.series, &run.recording))
+    } else {
+        let words = untrack(|| session.with_state(|run, state| breakdown_text(state, &run.recording)));
+        let heading = heading(session, "memory of the device", ShownPart::Moment(steps));
+        (stage_scene(session, WIDTH_PX), heading, words.unwrap_or_default())
+    };
+    let Some(scene) = scene else { return };
+    let (title, facts) = heading;
+    let scene = scene.under_heading(&title, &facts);
+    if is_svg {
+        let words = format!("{words} {}. {}", facts.join(", "), link(session));
+        let text = scene.to_svg(Theme::Light, &title, &words);
+        return browser::download(&file_name(session, ".svg"), &text, "image/svg+xml");
+    }
+    match picture(&scene) {
+        Some(url) => browser::download_url(&file_name(session, "@2x.png"), &url),
         None => session.show_error("This browser made no picture of the figure."),
     }
 }
@@ -65,14 +71,9 @@ fn heading(session: Session, name: &str, part: ShownPart) -> Heading {
     (title, figure_facts(&run.series, &run.recording, part))
 }
 
-fn stage_heading(session: Session) -> Heading {
-    let steps = session.player.with_untracked(|player| player.steps);
-    heading(session, "memory of the device", ShownPart::Moment(steps))
-}
-
-fn picture(scene: &Scene, ratio: f64) -> Option<String> {
+fn picture(scene: &Scene) -> Option<String> {
     let canvas = new_canvas()?;
-    Paints::read_for(ratio).draw_on_ground(&canvas, scene);
+    Paints::read_for(2.0).draw_on_ground(&canvas, scene);
     canvas.to_data_url_with_type("image/png").ok()
 }
 

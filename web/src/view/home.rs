@@ -194,13 +194,13 @@ fn failure(session: Session) -> AnyView {
 }
 
 /// A button that leads back to the card that the reader saw last, if there is one.
-pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
+pub(crate) fn continue_button(session: Session, class: &'static str) -> Option<AnyView> {
     let (id, card) = untrack(|| session.lessons().last_card.get())?;
     let title = blockyard_lessons::course().find(|lesson| lesson.id == id)?.title;
     let go = click(move || {
         session.navigation().go_to(Place::Lesson { id: id.clone(), card: CardPlace::At(card) });
     });
-    Some(button("primary large", "continue", format!("Continue: {title}, card {}", card + 1), "", go))
+    Some(button(class, "continue", format!("Continue: {title}, card {}", card + 1), "", go))
 }
 
 fn learn(session: Session) -> AnyView {
@@ -211,8 +211,8 @@ fn learn(session: Session) -> AnyView {
             <h2>"Learn"</h2>
             <p>"Short lessons. Predict what happens, and the allocator answers."</p>
             <p class="go">
-                {continue_button(session)}
-                {button(if has_begun { "link" } else { "primary large" }, "door-learn", FIRST_LABEL, "", first)}
+                {continue_button(session, "")}
+                {button(if has_begun { "link" } else { "" }, "door-learn", FIRST_LABEL, "", first)}
                 {button("link", "door-lessons", "All lessons", "", click(move || session.navigation().go_to(Place::Lessons)))}
                 {button("link", "door-teachers", "For teachers", "Plans, class sheets, answer keys, grades of a class", click(move || session.navigation().go_to(Place::Teachers)))}
             </p>
@@ -310,7 +310,7 @@ fn fit(session: Session) -> AnyView {
             <p>"Paste a training script. It runs here, without a GPU, until the largest batch that fits is known."</p>
             {text_area("field mono", "door-script", "Training script", "import torch … (empty: an example)", script)}
             <p class="go">
-                {button("primary large", "door-fit", "Find the largest", "", run)}
+                {button("large", "door-fit", "Find the largest", "", run)}
                 {select("door-gpu", "GPU", Signal::stored(gpus), text(move || gpu.get()), move |id| gpu.set(id))}
                 <span hidden=is_named>
                     <input type="number" class="field" min="1" data-testid="door-memory" aria-label="Memory of the GPU in GiB"

@@ -141,7 +141,7 @@ fn list(session: Session) -> AnyView {
                 "Each is a few cards beside a figure. Predict what happens, then the real allocator answers. What you have done is remembered on this machine, and nowhere else."
             </p>
             <p class="cluster">
-                {crate::view::home::continue_button(session).or_else(|| start_button(session))}
+                {crate::view::home::continue_button(session, "primary large").or_else(|| start_button(session))}
                 {button("large", "to-quiz", "All questions in a row", "", click(move || session.navigation().go_to(Place::Quiz)))}
                 {button("large", "to-glossary", "The words", "", click(move || session.navigation().go_to(Place::Glossary(String::new()))))}
             </p>

@@ -74,7 +74,7 @@ fn table(caption: &'static str, rows: Vec<AnyView>) -> AnyView {
                 <tr>
                     <td></td>
                     <th scope="col">"Current"</th>
-                    <th scope="col">"Peak"</th>
+                    <th scope="col">"Peak so far"</th>
                     <th scope="col">"Allocated"</th>
                     <th scope="col">"Freed"</th>
                 </tr>

@@ -30,7 +30,7 @@ fn recording_facts(session: Session, opened: &OpenedFile) -> AnyView {
         ("GPU", from_file.map_or(String::new(), |file| file.device.clone())),
         ("Settings", text_or(&info.conf, "defaults")),
         ("Capacity", capacity(info)),
-        ("Steps", grouped_count(recording.step_count())),
+        ("Requests", grouped_count(recording.step_count())),
         ("Events", format!("{}, splits and merges included", grouped_count(recording.event_count()))),
         ("Failed", grouped_count(recording.failed_steps().len())),
     ];
@@ -106,7 +106,8 @@ fn comparison_line(state: &ComparisonState) -> AnyView {
                 (false, true) => "headline quiet",
                 (false, false) => "headline differs",
             };
-            (class, comparison.headline())
+            let is_empty = comparison.counts.is_empty();
+            (class, if is_empty { comparison.headline() } else { comparison.meaning() })
         }
         ComparisonState::Missing(why) => ("headline quiet", format!("not compared: {why}")),
         ComparisonState::Running(progress) => {
@@ -115,11 +116,8 @@ fn comparison_line(state: &ComparisonState) -> AnyView {
             return view! { <p class="headline quiet" data-testid="comparing">{words}</p> }.into_any();
         }
     };
-    view! { <p class=class data-testid="headline" title=WHAT_IS_COMPARED>{words}</p> }.into_any()
+    view! { <p class=class data-testid="headline">{words}</p> }.into_any()
 }
-
-const WHAT_IS_COMPARED: &str = "Blockyard's own allocator got the requests of this file and placed every block again. The count says how many lie where \
-     PyTorch placed them: answers about other settings are as good as that.";
 
 fn comparison_view(session: Session, comparison: &Comparison) -> AnyView {
     let counts = comparison

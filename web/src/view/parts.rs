@@ -126,8 +126,8 @@ function!(
     lab_question in workbench(session: Session) -> () => session.lab().ask_here()
 );
 function!(
-    /// Saves the memory of the device as an SVG file.
-    stage_svg in workbench(session: Session) -> () => export::svg(session)
+    /// Saves the figure as an SVG or a PNG file.
+    figure_file in workbench(session: Session, is_svg: bool) -> () => export::save_figure(session, is_svg)
 );
 function!(
     /// Copies the verdict as plain text.
@@ -162,10 +162,9 @@ pub(crate) fn ask_lab(session: Session) {
     when_ready(lab_question(session), drop);
 }
 
-/// Saves the memory of the device as an SVG file, at once if the code is loaded, else as soon as it is
-/// fetched.
-pub(crate) fn save_stage_svg(session: Session) {
-    when_ready(stage_svg(session), move |saved| {
+/// Saves the figure as an SVG or a PNG file, at once if the code is loaded, else as soon as it is fetched.
+pub(crate) fn save_figure(session: Session, is_svg: bool) {
+    when_ready(figure_file(session, is_svg), move |saved| {
         if saved.is_err() {
             session.show_error("The part of the page that writes figures could not be loaded.");
         }

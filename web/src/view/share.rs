@@ -236,8 +236,8 @@ impl Share {
         });
         view! {
             <div class="cluster">
-                {button("", "export-svg", "Figure as SVG", "", click(move || parts::save_stage_svg(session)))}
-                {button("", "export-png", "PNG", "", click(move || export::png(session, 2.0)))}
+                {button("", "export-svg", "Figure as SVG", "", click(move || parts::save_figure(session, true)))}
+                {button("", "export-png", "PNG", "", click(move || parts::save_figure(session, false)))}
                 {button("", "export-csv", "Timeline as CSV", "", click(move || export::csv(session)))}
                 <span hidden=flag(move || !session.shows_text())>
                     {button("", "export-text", "Workload with its settings", "", click(move || session.workload().save()))}

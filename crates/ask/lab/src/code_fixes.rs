@@ -10,11 +10,13 @@ mod changed_requests;
 mod checkpoint;
 mod loss;
 mod optimizer;
+mod pieces;
 mod training;
 
 use blockyard_record::{Bytes, OnDone};
 use blockyard_replay::{OnProgress, Progress};
 
+use self::activations::{Batch, PARTS};
 use self::changed_requests::ChangedRequests;
 use self::training::Training;
 use crate::limited_run::FixedConditions;
@@ -59,7 +61,17 @@ pub(crate) fn add_code_fixes(
     let own = ChangedRequests::of(&training).finish();
     let Some((own, _)) = peaks(&own, &unlimited, &mut on_done)? else { return Ok(()) };
     let mut fixes: Vec<CodeFix> = Vec::new();
-    for proposal in proposals(&training, own) {
+    let batch = Batch::of(&training);
+    let batch = match &batch {
+        Some(batch) => Some(largest_batch(batch, failed.map(|_| bounds.as_slice()), &mut on_done)?),
+        None => None,
+    };
+    for proposal in proposals(&training, own).into_iter().chain(batch) {
+        // A line in pieces is what is left where no known pattern says more about the code.
+        let is_known = |fix: &CodeFix| matches!(fix.kind, CodeFixKind::Checkpoint | CodeFixKind::ChunkedLoss);
+        if proposal.kind == CodeFixKind::InPieces && fixes.iter().any(is_known) {
+            continue;
+        }
         let Some((allocated, reserved)) = peaks(&proposal.run, &unlimited, &mut on_done)? else { continue };
         let bytes = own.saturating_sub(allocated);
         let known = fixes.iter().position(|fix| fix.kind == proposal.kind);
@@ -74,7 +86,12 @@ pub(crate) fn add_code_fixes(
         if let Some(place) = known {
             fixes.remove(place);
         }
-        let sentence = sentence(&proposal.name, (bytes, allocated, own), passes);
+        let is_bound = proposal.kind == CodeFixKind::SmallerBatch;
+        let sentence = if is_bound && passes == Some(true) {
+            format!("{}{REST_IS_UNKNOWN}", proposal.name)
+        } else {
+            sentence(&proposal, (bytes, allocated, own), passes)
+        };
         let Proposal { kind, lines, .. } = proposal;
         fixes.push(CodeFix {
             kind,
@@ -99,26 +116,55 @@ pub(crate) fn add_code_fixes(
 
 const PROOF: &str = "these are estimates from the lifetimes of this run: `blockyard dry-run` of the changed program is the proof";
 
+/// The end of the sentence about a smaller batch in a run that failed: the rest of the iteration is not recorded, and
+/// may ask for more.
+const REST_IS_UNKNOWN: &str = ", is the most with which the request that failed passes in a replay; the rest of the iteration is not recorded and may need \
+     a smaller one: `blockyard fit` of the program finds it";
+
+/// The largest share of the batch with which the request that failed passes; half of it where none of them is
+/// enough, or where no request failed.
+fn largest_batch(
+    batch: &Batch<'_>,
+    bounds: Option<&[FixedConditions]>,
+    on_done: OnDone,
+) -> Result<Proposal, LabError> {
+    let (mut enough, mut too_large) = (0, PARTS);
+    while let Some(bounds) = bounds.filter(|_| too_large.saturating_sub(enough) > 1) {
+        let middle = enough.midpoint(too_large);
+        if passes(&batch.with_parts(middle).run, bounds, on_done)? {
+            enough = middle;
+        } else {
+            too_large = middle;
+        }
+    }
+    Ok(batch.with_parts(if enough == 0 { PARTS / 2 } else { enough }))
+}
+
 /// More than any device has.
 const UNLIMITED: Bytes = Bytes::gib(64 * 1024);
 
 fn proposals(training: &Training<'_>, peak: Bytes) -> Vec<Proposal> {
     let (mut all, outputs) = checkpoint::proposals(training);
-    all.extend(activations::smaller_batch(training));
     all.extend(activations::autocast(training, &outputs));
     all.extend(loss::chunked(training, peak));
+    all.extend(pieces::largest_line(training, peak));
     all.extend(optimizer::proposals(training));
     all
 }
 
-fn sentence(name: &str, (bytes, allocated, own): (Bytes, Bytes, Bytes), passes: Option<bool>) -> String {
+fn sentence(
+    Proposal { kind, name, .. }: &Proposal,
+    (bytes, allocated, own): (Bytes, Bytes, Bytes),
+    passes: Option<bool>,
+) -> String {
     let then = match passes {
         None => "",
         Some(true) => "; in a replay the request that failed then passes",
         Some(false) => "; in a replay the request fails all the same",
     };
+    let about = if *kind == CodeFixKind::InPieces { "at most" } else { "about" };
     format!(
-        "{name}: about {bytes} less at the peak, {allocated} allocated in place of {own} (estimate){then}"
+        "{name}: {about} {bytes} less at the peak, {allocated} allocated in place of {own} (estimate){then}"
     )
 }
 

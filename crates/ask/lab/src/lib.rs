@@ -107,5 +107,5 @@ pub use request_numbers::request_text;
 pub use run::Run;
 pub use setting_search::{SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, search};
 pub use source::{RunSource, Simulation, unpacked_text};
-pub use verdict::{Verdict, growth_text, is_much_growth, verdict};
+pub use verdict::{Fix, Verdict, growth_text, is_much_growth, verdict};
 pub use what_if::{WhatIf, what_if};

@@ -53,7 +53,7 @@ pub struct Simulation {
     pub program: String,
     /// The program's arguments, as a shell has them after the name.
     pub arguments: String,
-    /// The name of the GPU.
+    /// The name of the GPU; empty where a person typed how much memory it has.
     pub gpu: String,
     /// All bytes of the GPU.
     pub total: Bytes,
@@ -87,8 +87,9 @@ impl Simulation {
     }
 }
 
-/// The name of a GPU after its article.
+/// The name of a GPU after its article; `a GPU` without a name.
 pub(crate) fn with_article(gpu: &str) -> String {
+    let gpu = if gpu.is_empty() { "GPU" } else { gpu };
     let article = if gpu.starts_with("NVIDIA") { "an" } else { "a" };
     format!("{article} {gpu}")
 }

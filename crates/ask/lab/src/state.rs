@@ -208,6 +208,7 @@ impl DeviceState {
             setting: None,
             forecast: None,
             gap: Some(gap).filter(|gap| !gap.at_peak.reserved.is_zero()),
+            fixes: Vec::new(),
             code_fixes: Vec::new(),
         }
     }

@@ -12,6 +12,7 @@ use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
 pub use self::growth::{growth_text, is_much_growth};
+pub use self::summary::Fix;
 
 use self::fit::verdict_of_fit;
 use self::growth::{
@@ -59,6 +60,7 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
     };
     add_gap(&mut verdict.answer, run, conditions, on_progress)?;
     add_code_fixes(&mut verdict, run, conditions, on_progress)?;
+    verdict.answer.fixes = verdict.fixes().iter().map(Fix::sentence).collect();
     let is_estimated = verdict.answer.code_fixes.iter().any(|fix| fix.kind == CodeFixKind::SmallerBatch);
     if verdict.autopsy.is_some() && !is_estimated {
         let findings = &mut verdict.answer.findings;
@@ -163,6 +165,7 @@ fn verdict_of_failure(
         setting,
         forecast: None,
         gap: None,
+        fixes: Vec::new(),
         code_fixes: Vec::new(),
     };
     Ok(Verdict { answer, autopsy: Some(Box::new(found)) })
@@ -213,7 +216,9 @@ fn failure_headline(found: &Autopsy) -> String {
             format!("{} asked for, probably more than may be reserved", request.size)
         }
         OomCause::RequestAboveLimit => format!("{} asked for, more than may be reserved", request.size),
-        OomCause::LiveBytesAtLimit => format!("{} live, and {} more asked for", memory.live, request.size),
+        OomCause::LiveBytesAtLimit => {
+            format!("{} allocated, and {} more asked for", memory.allocated, request.size)
+        }
         OomCause::FragmentationByLiveBlocks => {
             format!("{} cached, but in pieces too small for {}", memory.cached_here, request.size)
         }
@@ -254,10 +259,8 @@ fn what_was_asked(found: &Autopsy) -> String {
         own_line(&request.stack).map_or_else(String::new, |line| format!(" by `{}`", frame_text(line)));
     // The parts add up to the reserved bytes. The parts that matter for every failure are listed even if they
     // are zero.
-    let rounding = memory.allocated.saturating_sub(memory.live);
     let parts = [
-        (memory.live, "were live", true),
-        (rounding, "lost to rounding", false),
+        (memory.allocated, "were allocated", true),
         (memory.pending, "freed but in use by another stream", false),
         (memory.cached_here, "cached for its stream", true),
         (memory.cached_other_streams, "cached for other streams", false),

@@ -34,7 +34,8 @@ pub struct CodeFix {
 pub enum CodeFixKind {
     /// Layers are checkpointed: each keeps its input alone, and runs again in the backward pass.
     Checkpoint,
-    /// Half the batch.
+    /// A smaller batch: half of it or, for a run that failed, the largest of its eighths with which the request
+    /// passes.
     SmallerBatch,
     /// The forward pass under `torch.autocast` with bfloat16.
     Autocast,
@@ -50,4 +51,7 @@ pub enum CodeFixKind {
     OffloadedStates,
     /// Gradients that are freed after the step: `zero_grad(set_to_none=True)` before the next forward pass.
     FreedGradients,
+    /// What the line makes that holds most at a failure in pieces, each of which is made again in the backward
+    /// pass.
+    InPieces,
 }

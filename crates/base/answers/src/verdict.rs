@@ -33,9 +33,21 @@ pub struct VerdictAnswer {
     /// The bytes that are reserved and that no live tensor asked for; null where no request is replayed and
     /// no memory is known.
     pub gap: Option<Gap>,
+    /// At most three changes of a run that failed: of a setting, of the code and of the memory. First those after
+    /// which no later iteration is known to fail, of these the one that costs least; a tensor to free is last.
+    /// Empty where no request failed.
+    pub fixes: Vec<String>,
     /// The changes of the program's code that lower the peak of allocated bytes, at most one of each kind, the
     /// one that takes most first. All are estimates. Empty where no stacks of a training were recorded.
     pub code_fixes: Vec<CodeFix>,
+}
+
+impl VerdictAnswer {
+    /// Whether a sentence is one of the fixes, which stand before all other sentences.
+    #[must_use]
+    pub fn has_as_fix(&self, finding: &Finding) -> bool {
+        self.fixes.contains(&finding.text)
+    }
 }
 
 /// A verdict in a word.

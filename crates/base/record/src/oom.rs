@@ -286,12 +286,12 @@ impl OomCause {
                 format!("the request alone, {size}, is probably larger than what may be reserved: {allowed}")
             }
             Self::LiveBytesAtLimit if memory.live.saturating_add(request.least_size()) > most => format!(
-                "{} are live and {size} more are asked for, and {allowed}: no allocator could serve it",
-                memory.live
+                "{} are allocated and {size} more are asked for, and {allowed}: no allocator could serve it",
+                memory.allocated
             ),
             Self::LiveBytesAtLimit => format!(
-                "{} are live, and {size} more need a segment of {}, and {allowed}",
-                memory.live, request.segment_size
+                "{} are allocated, and {size} more need a segment of {}, and {allowed}",
+                memory.allocated, request.segment_size
             ),
             Self::FragmentationByLiveBlocks => fragmentation(request, memory),
             Self::CachedInAnotherStream => format!(

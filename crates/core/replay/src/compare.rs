@@ -51,6 +51,12 @@ impl Comparison {
         }
     }
 
+    /// The meaning of the comparison for answers about other settings, and its [`headline`](Self::headline).
+    #[must_use]
+    pub fn meaning(&self) -> String {
+        placements_meaning(self.is_identical(), &self.headline())
+    }
+
     pub(crate) fn count(&mut self, kind: &str, is_identical: bool) {
         let index = if let Some(index) = self.counts.iter().position(|count| count.kind == kind) {
             index
@@ -79,6 +85,21 @@ impl Comparison {
             let step = step.map(|step| (step as u64).saturating_add(1));
             self.first_difference = Some(Difference { step, what, expected, found });
         }
+    }
+}
+
+/// What it means for the answers about a file that our allocator placed its blocks where PyTorch did, or not. `counts`
+/// says how many.
+#[must_use]
+pub fn placements_meaning(is_identical: bool, counts: &str) -> String {
+    if is_identical {
+        format!(
+            "Blockyard placed every block where PyTorch did, so its answers hold for this file ({counts})"
+        )
+    } else {
+        format!(
+            "Blockyard did not place every block where PyTorch did, so its answers are estimates ({counts})"
+        )
     }
 }
 

@@ -83,7 +83,7 @@ mod verify;
 pub use blockyard_answers::Difference;
 pub use blockyard_device::Advance;
 pub use certificate::{Certificate, certify};
-pub use compare::{Comparison, Count};
+pub use compare::{Comparison, Count, placements_meaning};
 pub use data_check::{CheckedRun, DataCheck, PatternedBlock, StepDataCheck};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};

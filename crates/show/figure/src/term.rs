@@ -52,8 +52,8 @@ impl Term {
             Self::Requested => "requested",
             Self::Rounding => "rounding",
             Self::Pending => "pending",
-            Self::MaxAllocated => "max allocated",
-            Self::MaxReserved => "max reserved",
+            Self::MaxAllocated => "peak allocated so far",
+            Self::MaxReserved => "peak reserved so far",
         }
     }
 

@@ -205,11 +205,13 @@ fn open_simulation(
     let mut facts = vec![
         fact("Kind of run", "simulated: the program ran in Blockyard's own PyTorch, without a GPU"),
         fact("Rules of", format!("PyTorch {}", simulation.release)),
-        fact("GPU", simulation.gpu.clone()),
         fact("Memory of the GPU", crate::html::exact(simulation.total)),
         fact("Memory that PyTorch has", crate::html::exact(simulation.capacity)),
         settings_fact(&file.settings.conf),
     ];
+    if !simulation.gpu.is_empty() {
+        facts.push(fact("GPU", simulation.gpu.clone()));
+    }
     if !simulation.arguments.trim().is_empty() && !options.is_redacted {
         facts.push(fact("Arguments of the program", simulation.arguments.clone()));
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use blockyard_figure::{Series, steps_at_allocation};
 use blockyard_lab::{Finding, FindingTopic, MomentName, VerdictAnswer, VerdictMoment};
 use blockyard_record::{Recording, counted, grouped, sentence};
+use blockyard_replay::placements_meaning;
 use blockyard_rules::conf_text;
 
 use crate::holding_lines::PlaceBytes;
@@ -46,6 +47,16 @@ impl VerdictPart<'_> {
     }
 
     pub(crate) fn write(&self, out: &mut String) {
+        let findings = self.answer.iter().flat_map(|answer| &answer.findings);
+        let links = |fix: &String| {
+            findings.clone().find(|finding| finding.text == *fix).map(|finding| self.links(finding))
+        };
+        let fixes = self.answer.iter().flat_map(|answer| &answer.fixes);
+        let fixes: Vec<String> =
+            fixes.map(|fix| with_code(&sentence(fix)) + &links(fix).unwrap_or_default()).collect();
+        if !fixes.is_empty() {
+            let _ = writeln!(out, "<ol>\n<li>{}</li>\n</ol>", fixes.join("</li>\n<li>"));
+        }
         out.push_str("<dl class=\"verdict\">\n");
         for about in FindingTopic::ALL {
             let mut parts = self.sentences(about);
@@ -68,8 +79,8 @@ impl VerdictPart<'_> {
 
     /// The sentences of the lab about one question, as HTML.
     fn sentences(&self, about: FindingTopic) -> Vec<String> {
-        let findings = self.answer.iter().flat_map(|answer| &answer.findings);
-        let about = findings.filter(|finding| finding.about == about);
+        let Some(answer) = self.answer else { return Vec::new() };
+        let about = answer.findings.iter().filter(|found| found.about == about && !answer.has_as_fix(found));
         about.map(|finding| with_code(&sentence(&finding.text)) + &self.links(finding)).collect()
     }
 
@@ -161,17 +172,8 @@ impl VerdictPart<'_> {
             parts.push(SIMULATED.to_owned());
         } else if certificate.headline.is_empty() {
             parts.push("There is no recorded run to compare with.".to_owned());
-        } else if certificate.is_identical {
-            parts.push(format!(
-                "Blockyard's allocator, which decided each request again, made the same decisions as PyTorch: {}.",
-                certificate.headline
-            ));
         } else {
-            parts.push(format!(
-                "Blockyard's allocator did not make all decisions as PyTorch did ({}), so what it says about other settings is an \
-                 estimate.",
-                certificate.headline
-            ));
+            parts.push(sentence(&placements_meaning(certificate.is_identical, &certificate.headline)));
         }
         if self.recording.open_sizes().len() > 0 {
             parts.push(format!(

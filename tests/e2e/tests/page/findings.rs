@@ -53,11 +53,11 @@ fn files_of_ranks_have_a_verdict_about_the_rank_that_decides() -> Result<()> {
             &id("verdict-rank"),
             "About rank1.pickle.gz, where most is allocated, one of 2 ranks.",
         )?;
-        page.wait_text(&id("verdict-headline"), "No request fails: at most 860.97 MiB are allocated, and ")?;
+        page.wait_text(&id("verdict-headline"), "It fits: at most 860.97 MiB are allocated, and ")?;
         // Another rank that the reader chooses has its own verdict.
         page.click(".ranks .rank:nth-child(1)")?;
         page.wait_text(&id("verdict-rank"), "About rank0.pickle.gz, one of 2 ranks.")?;
-        page.wait_text(&id("verdict-headline"), "No request fails: at most 536.84 MiB are allocated, and ")
+        page.wait_text(&id("verdict-headline"), "It fits: at most 536.84 MiB are allocated, and ")
     })
 }
 

@@ -27,7 +27,7 @@ pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
         <section aria-label="Answer" data-testid="answer-bound">
             <p>
                 {format!(
-                    "{least} are live at request {}. A layout that knows every lifetime beforehand needs {}; this run reserves {reserved}.",
+                    "{least} are allocated at request {}. A layout that knows every lifetime beforehand needs {}; this run reserves {reserved}.",
                     grouped(bound.request),
                     bound.layout_peak,
                 )}
@@ -47,7 +47,7 @@ pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
 fn bounds_sheet(bound: &Bound, reserved: Bytes) -> Sheet {
     let least = bound.lower_bound;
     let rows = [
-        ("live bytes at their peak: no allocator needs less", least),
+        ("allocated bytes at their peak: no allocator needs less", least),
         ("a planned layout", bound.layout_peak),
         ("reserved by this run", reserved),
     ];

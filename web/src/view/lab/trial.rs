@@ -298,30 +298,33 @@ fn tensors_text(session: Session, requests: &[u64], earlier: usize) -> String {
     }
 }
 
+/// A button that tries a change of which a replay proved that it helps.
+pub(super) fn change_button(session: Session, place: usize, change: &Change) -> AnyView {
+    let title = sentence(&change.sentence);
+    let label = match &change.kind {
+        ChangeKind::Setting(conf) => conf_text(conf).to_owned(),
+        ChangeKind::FreeTensors { requests, earlier, bytes } => {
+            format!("free {} before ({bytes})", tensors_text(session, requests, earlier.len()))
+        }
+        // The memory of a program's GPU is typed with the CUDA context and libraries, which a recording's
+        // limit does not have.
+        ChangeKind::Limit(limit) if untrack(|| session.shown_program()).is_some() => {
+            let all = limit.saturating_add(context_and_libraries());
+            format!("a GPU of {} in all", all.enough_text())
+        }
+        ChangeKind::Limit(limit) => format!("{} of memory", limit.enough_text()),
+        ChangeKind::DefaultPool => "no separate pools".to_owned(),
+        ChangeKind::OneStream => "one stream".to_owned(),
+        ChangeKind::Synchronize => "synchronize before".to_owned(),
+    };
+    let (kind, heading) = (change.kind.clone(), title.clone());
+    let try_it = click(move || session.lab().try_change(&kind, heading.clone()));
+    button("chip", format!("try-change-{place}"), label, title, try_it)
+}
+
 /// A button for each change of which a replay proved that it helps.
-pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
-    let buttons = changes.iter().enumerate().map(|(place, change)| {
-        let title = sentence(&change.sentence);
-        let label = match &change.kind {
-            ChangeKind::Setting(conf) => conf_text(conf).to_owned(),
-            ChangeKind::FreeTensors { requests, earlier, bytes } => {
-                format!("free {} before ({bytes})", tensors_text(session, requests, earlier.len()))
-            }
-            // The memory of a program's GPU is typed with the CUDA context and libraries, which a recording's
-            // limit does not have.
-            ChangeKind::Limit(limit) if untrack(|| session.shown_program()).is_some() => {
-                let all = limit.saturating_add(context_and_libraries());
-                format!("a GPU of {} in all", all.enough_text())
-            }
-            ChangeKind::Limit(limit) => format!("{} of memory", limit.enough_text()),
-            ChangeKind::DefaultPool => "no separate pools".to_owned(),
-            ChangeKind::OneStream => "one stream".to_owned(),
-            ChangeKind::Synchronize => "synchronize before".to_owned(),
-        };
-        let (kind, heading) = (change.kind.clone(), title.clone());
-        let try_it = click(move || session.lab().try_change(&kind, heading.clone()));
-        button("chip", format!("try-change-{place}"), label, title, try_it)
-    });
+fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
+    let buttons = changes.iter().enumerate().map(|(place, change)| change_button(session, place, change));
     let none = changes.is_empty().then_some("Nothing that was tried helps.");
     view! {
         <div class="cluster" role="group" aria-label="What would have helped">

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    Change, Conditions, Finding, FindingTopic, HoldingLine, MomentName, QuestionKind, SearchResult, Verdict,
+    Conditions, Finding, FindingTopic, Fix, HoldingLine, MomentName, QuestionKind, SearchResult, Verdict,
     VerdictAnswer, VerdictKind, VerdictMoment, known_gpus,
 };
 use blockyard_record::{Bytes, Recording, StackId, counted, grouped, shortened_path};
@@ -12,7 +12,7 @@ use blockyard_rules::{conf_text, shell_line};
 use leptos::prelude::*;
 
 use super::parts::{conditions_text, first_oom, given_text, hypothesis, line_to_copy};
-use super::trial::{change_buttons, trial};
+use super::trial::{change_button, trial};
 use super::{failure_view, working};
 use crate::browser;
 use crate::lab::Answers;
@@ -90,8 +90,9 @@ fn answer(
     let setting = found.setting.as_ref().or(best.map(|row| &row.conditions.conf));
     let parts = FindingTopic::ALL.map(|about| {
         // The notes on the run are below the answers, since they apply to all questions.
+        let is_elsewhere = |finding: &Finding| notes.contains(&finding.text) || found.has_as_fix(finding);
         let of_this =
-            found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
+            found.findings.iter().filter(|finding| finding.about == about && !is_elsewhere(finding));
         let mut items: Vec<AnyView> =
             of_this.enumerate().map(|(index, finding)| item(session, found, finding, index == 0)).collect();
         let is_passes = about == FindingTopic::Helps;
@@ -180,19 +181,30 @@ fn gpu_of(capacity: Bytes) -> &'static str {
     smallest.or(known.last()).map_or(DEFAULT_GPU, |(id, ..)| id)
 }
 
-/// The change of the code that takes most, which is an estimate, a button for the best change of each kind that
-/// a replay proved, and the run before and after the one that was tried last; empty for a run without a failure.
+/// The changes that help, the best one first: a proved one is a button that tries it, and one of the code is an
+/// estimate. Below them the run before and after the one that was tried last; empty for a run without a failure.
 fn fixes(session: Session, verdict: &Verdict) -> AnyView {
     if verdict.autopsy.is_none() {
         return ().into_any();
     }
-    let best: Vec<Change> = verdict.best_changes().into_iter().cloned().collect();
-    let code = verdict.answer.code_fixes.first().map(|fix| {
-        view! { <p data-testid="verdict-code-fix">{with_code(session, &sentence(&fix.sentence))}</p> }
+    let fixes = verdict.fixes();
+    let is_empty = fixes.is_empty();
+    let mut places = 0..;
+    let rows = fixes.iter().map(|fix| {
+        let words = sentence(&fix.sentence());
+        match fix {
+            Fix::Change(change) => {
+                let button = change_button(session, places.next().unwrap_or(0), change);
+                view! { <li>{button}" "{with_code(session, &words)}</li> }.into_any()
+            }
+            Fix::Code(_) | Fix::Advice(_) => {
+                view! { <li data-testid="verdict-code-fix">{with_code(session, &words)}</li> }.into_any()
+            }
+        }
     });
     view! {
-        {code}
-        {change_buttons(session, &best)}
+        <ol class="fixes" aria-label="What helps">{rows.collect::<Vec<_>>()}</ol>
+        {is_empty.then_some("Nothing that was tried helps.")}
         {trial(session)}
     }
     .into_any()
@@ -362,8 +374,8 @@ fn other_peak(session: Session, found: &VerdictAnswer) -> Option<String> {
     let recorded = run.series.peak_steps(&run.recording).0;
     (replayed != recorded).then(|| {
         format!(
-            "This is the replay's peak, after step {}. The peak of the run itself, with which the figures and \u{201c}Who holds it\u{201d} open, is \
-             after step {}: the replay does not have all addresses of the run, so that other remainders stay with blocks.",
+            "This is the replay's peak, after request {}. The peak of the run itself, with which the figures and \u{201c}Who holds it\u{201d} open, is \
+             after request {}: the replay does not have all addresses of the run, so that other remainders stay with blocks.",
             grouped(replayed as u64),
             grouped(recorded as u64)
         )

@@ -1,4 +1,4 @@
-//! Smaller activations: half the batch, and bfloat16.
+//! Smaller activations: a smaller batch, and bfloat16.
 
 use std::collections::HashSet;
 
@@ -10,44 +10,65 @@ use super::loss::gradient_of_logits;
 use super::training::{Block, Phase, Training, function};
 use crate::CodeFixKind;
 
-/// Half the batch: half of each block that lives for one iteration, unless it has the size of a parameter.
-pub(super) fn smaller_batch(training: &Training<'_>) -> Option<Proposal> {
-    if !training.has_backward() {
-        return None;
-    }
-    let mut changed = ChangedRequests::of(training);
-    // The stacks of data that earlier iterations made and freed.
-    let mut data: HashSet<usize> = HashSet::new();
-    for (number, pass) in training.passes.iter().enumerate() {
-        // A program frees its data when the next iteration has made new data.
-        let next = training.passes.get(number.saturating_add(1)).map_or(training.end, |next| next.backward);
-        for block in training.of_pass(pass) {
-            let is_freed = block.freed < next;
-            let is_scaled = match block.phase {
-                Phase::Forward | Phase::Other if block.kept_for.is_some() => true,
-                Phase::Forward => is_freed || block.freed >= training.end,
-                Phase::Other if is_freed => {
-                    data.insert(block.stack);
-                    true
+/// So many parts of the batch are told apart.
+pub(super) const PARTS: u64 = 8;
+
+/// The blocks that grow with the batch: those that live for one iteration, but for temporaries of the backward
+/// pass that have the size of a parameter.
+pub(super) struct Batch<'a> {
+    training: &'a Training<'a>,
+    blocks: Vec<&'a Block>,
+}
+
+impl<'a> Batch<'a> {
+    /// `None` where no block grows with the batch, and for a run that shows no training.
+    pub(super) fn of(training: &'a Training<'a>) -> Option<Self> {
+        if !training.has_backward() && !training.fails {
+            return None;
+        }
+        let mut blocks = Vec::new();
+        // The stacks of data that earlier iterations made and freed.
+        let mut data: HashSet<usize> = HashSet::new();
+        for (number, pass) in training.passes.iter().enumerate() {
+            // A program frees its data when the next iteration has made new data.
+            let next =
+                training.passes.get(number.saturating_add(1)).map_or(training.end, |next| next.backward);
+            for block in training.of_pass(pass) {
+                let is_freed = block.freed < next;
+                let is_scaled = match block.phase {
+                    Phase::Forward | Phase::Other if block.kept_for.is_some() => true,
+                    Phase::Forward => is_freed || block.freed >= training.end,
+                    Phase::Other if is_freed => {
+                        data.insert(block.stack);
+                        true
+                    }
+                    Phase::Other => data.contains(&block.stack),
+                    Phase::Backward => {
+                        !training.is_gradient(block, pass) && !training.parameters.contains(&block.size)
+                    }
+                    _ => false,
+                };
+                if is_scaled {
+                    blocks.push(block);
                 }
-                Phase::Other => data.contains(&block.stack),
-                Phase::Backward => {
-                    !training.is_gradient(block, pass) && !training.parameters.contains(&block.size)
-                }
-                _ => false,
-            };
-            if is_scaled {
-                changed.divide(block, 2);
             }
         }
+        (!blocks.is_empty()).then_some(Self { training, blocks })
     }
-    let name = "half the batch, with all else as it is".to_owned();
-    (!changed.is_unchanged()).then(|| Proposal {
-        kind: CodeFixKind::SmallerBatch,
-        name,
-        lines: Vec::new(),
-        run: changed.finish(),
-    })
+
+    /// The run with so many of the [`PARTS`] of the batch.
+    pub(super) fn with_parts(&self, parts: u64) -> Proposal {
+        let mut changed = ChangedRequests::of(self.training);
+        for block in &self.blocks {
+            changed.scale(block, (parts, PARTS));
+        }
+        let name = if parts.saturating_mul(2) == PARTS {
+            "half the batch, with all else as it is".to_owned()
+        } else {
+            format!("{parts}/{PARTS} of the batch, with all else as it is")
+        };
+        Proposal { kind: CodeFixKind::SmallerBatch, name, lines: Vec::new(), run: changed.finish() }
+    }
 }
 
 /// Modules whose output `torch.autocast` makes in 16 bits.

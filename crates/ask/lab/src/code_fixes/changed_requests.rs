@@ -35,7 +35,12 @@ impl<'a> ChangedRequests<'a> {
 
     /// Gives a block one in `parts` of its bytes.
     pub(super) fn divide(&mut self, block: &Block, parts: u64) {
-        self.sizes.insert(block.tensor, Bytes::new(block.size.get().div_ceil(parts)));
+        self.scale(block, (1, parts));
+    }
+
+    /// Gives a block a share of its bytes, as parts and how many parts the whole has.
+    pub(super) fn scale(&mut self, block: &Block, (parts, of): (u64, u64)) {
+        self.sizes.insert(block.tensor, Bytes::new(block.size.get().saturating_mul(parts).div_ceil(of)));
     }
 
     /// Leaves a block out.

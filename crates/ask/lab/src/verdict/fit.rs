@@ -117,6 +117,7 @@ pub(super) fn verdict_of_fit(
         setting,
         forecast,
         gap: None,
+        fixes: Vec::new(),
         code_fixes: Vec::new(),
     })
 }
@@ -134,6 +135,7 @@ fn verdict_without_replay(conditions: &Conditions, error: &RowError) -> VerdictA
         setting: None,
         forecast: None,
         gap: None,
+        fixes: Vec::new(),
         code_fixes: Vec::new(),
     }
 }
@@ -185,10 +187,7 @@ impl FittingRun<'_> {
                 let kept = keeper_growth_text(keeper);
                 format!("it fits so far, and grows: {kept}; at most {allocated} are allocated")
             }
-            None if self.own.is_device_known(self.run) => {
-                format!("it fits: at most {allocated} are allocated, and {reserved} reserved")
-            }
-            None => format!("no request fails: at most {allocated} are allocated, and {reserved} reserved"),
+            None => format!("it fits: at most {allocated} are allocated, and {reserved} reserved"),
         }
     }
 

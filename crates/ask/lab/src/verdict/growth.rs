@@ -289,6 +289,11 @@ pub(super) fn iterations_left(
 pub(super) const KEEP_LESS_FOR_BACKWARD: &str = "the layers keep activations for the backward pass, so that nothing leaks: `torch.utils.checkpoint` around each \
      layer keeps only its input, `torch.autocast` to bfloat16 halves what float32 layers keep, and a smaller batch takes all of it down (advice, which no replay can test)";
 
+/// Whether a sentence is the advice about what iterations keep.
+pub(super) fn is_growth_advice(text: &str) -> bool {
+    [FREE_WHAT_IS_KEPT, BOUND_WHAT_GROWS].contains(&text)
+}
+
 /// The advice for a program whose iterations keep tensors.
 pub(super) const FREE_WHAT_IS_KEPT: &str = "look at what the growing lines store from iteration to iteration: a list or a sum of losses keeps the \
      tensors of each iteration's backward pass, and `loss.item()` or `loss.detach()` keeps the number alone (advice, which no replay can test)";

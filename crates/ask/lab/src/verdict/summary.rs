@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use blockyard_record::counted;
 
 use super::Verdict;
-use crate::forecast::forecast_end;
-use crate::{Change, ChangeKind, FindingTopic, Forecast};
+use super::growth::is_growth_advice;
+use crate::{Change, ChangeKind, CodeFix, CodeFixKind, FindingTopic, Forecast};
 
 /// At most this many changes are listed.
 const MAX_FIXES: usize = 3;
@@ -27,12 +27,14 @@ impl Verdict {
         if let Some(numbers) = about(FindingTopic::Happened).next_back() {
             let _ = writeln!(text, "{numbers}");
         }
-        let code = self.answer.code_fixes.first().map(|fix| fix.sentence.clone());
-        let others: Vec<String> = match &self.autopsy {
-            Some(_) => self.best_changes().into_iter().map(fix_text).collect(),
-            None => about(FindingTopic::Helps).collect(),
+        let helps: Vec<String> = match &self.autopsy {
+            Some(_) => self.answer.fixes.clone(),
+            None => {
+                let code = self.answer.code_fixes.first().map(|fix| fix.sentence.clone());
+                code.into_iter().chain(about(FindingTopic::Helps)).collect()
+            }
         };
-        write_list(&mut text, "What helps:", code.into_iter().chain(others).take(MAX_FIXES));
+        write_list(&mut text, "What helps:", helps.into_iter().take(MAX_FIXES));
         let held = &self.answer.held;
         let lines = held
             .iter()
@@ -46,31 +48,99 @@ impl Verdict {
         text
     }
 
-    /// The first change of a setting, of the program, and of the memory that a replay proved, those after which
-    /// a later iteration fails at the end; none of the program where [an
-    /// estimate](blockyard_answers::VerdictAnswer::code_fixes) is about its code. Empty for a run without a
-    /// failure.
+    /// At most three changes of a run that failed: of a setting, of the code and of the memory. First those after
+    /// which no later iteration is known to fail, of these the one that costs least; a tensor to free is last.
+    /// Empty for a run without a failure.
     #[must_use]
-    pub fn best_changes(&self) -> Vec<&Change> {
-        const PROGRAM: u8 = 2;
-        let kind = |change: &Change| match change.kind {
-            ChangeKind::Setting(_) => 0,
-            ChangeKind::Limit(_) => 1,
-            _ => PROGRAM,
-        };
-        let mut changes: Vec<&Change> =
-            self.autopsy.iter().flat_map(|autopsy| &autopsy.failure.changes).collect();
-        changes.sort_by_key(|change| matches!(change.forecast, Some(Forecast::Fails { .. })));
-        let mut best: Vec<&Change> = Vec::new();
-        for change in changes {
-            let is_wanted = kind(change) != PROGRAM || self.answer.code_fixes.is_empty();
-            if is_wanted && best.iter().all(|known| kind(known) != kind(change)) {
-                best.push(change);
+    pub fn fixes(&self) -> Vec<Fix<'_>> {
+        let Some(autopsy) = &self.autopsy else { return Vec::new() };
+        let mut all: Vec<Fix<'_>> = autopsy.failure.changes.iter().map(Fix::Change).collect();
+        all.extend(self.answer.code_fixes.iter().filter(|fix| fix.passes == Some(true)).map(Fix::Code));
+        let advice = self.answer.findings.iter().filter(|finding| is_growth_advice(&finding.text));
+        all.extend(advice.map(|finding| Fix::Advice(&finding.text)));
+        let order = |fix: &Fix<'_>| (fix.is_to_free(), fix.fails_later(), fix.cost());
+        all.sort_by_key(order);
+        let mut best: Vec<Fix<'_>> = Vec::new();
+        for fix in &all {
+            if best.iter().all(|known| known.group() != fix.group()) {
+                best.push(*fix);
             }
         }
+        // A tensor is easily freed in a replay, and the program still needs it.
+        if best.iter().any(|fix| !fix.is_to_free() && fix.cost() != MEMORY && !fix.fails_later()) {
+            best.retain(|fix| !fix.is_to_free());
+        }
+        let other = all.iter().find(|fix| matches!(fix, Fix::Code(_)) && !best.contains(fix));
+        best.extend(other.filter(|_| best.len() < MAX_FIXES));
+        best.sort_by_key(order);
         best
     }
 }
+
+/// A change that helps a run that failed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fix<'a> {
+    /// A change of the program's code, whose effect is an estimate.
+    Code(&'a CodeFix),
+    /// A change that a replay proved.
+    Change(&'a Change),
+    /// What to do about tensors that iterations keep.
+    Advice(&'a str),
+}
+
+impl Fix<'_> {
+    /// The change and its effect, in a sentence without a full stop.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Code(fix) => fix.sentence.clone(),
+            Self::Change(change) => change.sentence.clone(),
+            Self::Advice(text) => (*text).to_owned(),
+        }
+    }
+
+    fn fails_later(&self) -> bool {
+        matches!(self, Self::Change(change) if matches!(change.forecast, Some(Forecast::Fails { .. })))
+    }
+
+    fn is_to_free(&self) -> bool {
+        matches!(self, Self::Change(change) if matches!(change.kind, ChangeKind::FreeTensors { .. }))
+    }
+
+    /// Of the changes of one group one is shown.
+    fn group(&self) -> u8 {
+        match self.cost() {
+            0 => 0,
+            MEMORY => 2,
+            _ => 1,
+        }
+    }
+
+    /// What a change costs, as a place in an order: a setting costs nothing; then come changes that keep every
+    /// number that the program computes, changes of how it trains, more memory, and tensors to free.
+    fn cost(&self) -> u8 {
+        match self {
+            Self::Change(change) => match change.kind {
+                ChangeKind::Setting(_) => 0,
+                ChangeKind::Limit(_) => MEMORY,
+                _ => 1,
+            },
+            Self::Advice(_) => 1,
+            Self::Code(fix) => match fix.kind {
+                CodeFixKind::FreedGradients => 2,
+                CodeFixKind::NoForeach => 3,
+                CodeFixKind::Checkpoint => 4,
+                CodeFixKind::ChunkedLoss => 5,
+                CodeFixKind::InPieces => 6,
+                CodeFixKind::SmallerBatch => 7,
+                _ => 8,
+            },
+        }
+    }
+}
+
+/// The place of more memory in the order of costs.
+const MEMORY: u8 = 9;
 
 fn write_list(text: &mut String, title: &str, items: impl Iterator<Item = String>) {
     let mut items = items.peekable();
@@ -79,13 +149,5 @@ fn write_list(text: &mut String, title: &str, items: impl Iterator<Item = String
     }
     for item in items {
         let _ = writeln!(text, "- {item}");
-    }
-}
-
-fn fix_text(change: &Change) -> String {
-    let end = change.forecast.as_ref().and_then(forecast_end);
-    match end {
-        Some(end) if !change.sentence.contains(&end) => format!("{}, {end}", change.sentence),
-        _ => change.sentence.clone(),
     }
 }

@@ -265,6 +265,45 @@ fn a_replay_says_whether_the_request_that_failed_passes() {
 }
 
 #[test]
+fn a_failed_run_has_the_largest_share_of_the_batch_with_which_the_request_passes() {
+    let found = train(&Training { limit: Some(Bytes::mib(500)), ..TRAINING });
+    // 240 of weights and states, and 320 that grow with the batch: 440 with 5 of 8 parts, and 2 of remainders. With 6 there are 480, and the
+    // segments of the first iteration do not serve all of them.
+    let fix = fix(&found, CodeFixKind::SmallerBatch).unwrap();
+    assert!(fix.sentence.starts_with("5/8 of the batch, "), "{}", fix.sentence);
+    assert!(
+        fix.sentence.ends_with("a smaller one: `blockyard fit` of the program finds it"),
+        "{}",
+        fix.sentence
+    );
+    assert_eq!((fix.passes, fix.peak_allocated), (Some(true), Bytes::mib(442)));
+}
+
+#[test]
+fn the_fixes_of_a_failed_run_are_the_code_the_batch_and_more_memory() {
+    let found = train(&Training { limit: Some(Bytes::mib(500)), ..TRAINING });
+    let fixes = &found.answer.fixes;
+    let begin =
+        ["checkpointing each of the 4 layers", "5/8 of the batch", "with 580.63 MiB that may be reserved"];
+    assert!(fixes.iter().zip(begin).all(|(fix, begin)| fix.starts_with(begin)), "{fixes:?}");
+    assert_eq!(fixes.len(), begin.len());
+}
+
+#[test]
+fn the_line_that_holds_most_is_cut_into_pieces_where_no_layers_repeat() {
+    let mut program = Program::default();
+    program.alloc(40, BUILD);
+    program.alloc(20, DATA);
+    program.allocs(3, 80, OUTPUT);
+    program.alloc(60, LAYER);
+    let found = program.verdict_under(Some(Bytes::mib(310)));
+    let fix = fix(&found, CodeFixKind::InPieces).unwrap();
+    // 40, 20 and 60, and an eighth of 240.
+    assert_eq!((fix.passes, fix.peak_allocated), (Some(true), Bytes::mib(150)));
+    assert_eq!(fix.lines, ["forward net.py:8"]);
+}
+
+#[test]
 fn nothing_is_said_without_a_backward_pass() {
     let mut program = Program::default();
     program.alloc(40, BUILD);

@@ -57,7 +57,7 @@ fn text(found: &Autopsy) -> String {
     let memory = &failure.memory;
     let _ = writeln!(
         text,
-        "  reserved {}: live {}, cached here {} (largest block {}), on other streams {}, in other pools {}",
+        "  reserved {}: allocated {}, cached here {} (largest block {}), on other streams {}, in other pools {}",
         memory.reserved,
         memory.allocated,
         memory.cached_here,
@@ -88,7 +88,7 @@ fn text(found: &Autopsy) -> String {
 fn pins(text: &mut String, segment: &PinnedSegment) {
     let _ = writeln!(
         text,
-        "  pinned: a segment of {} with {} free, by {} live in {} {}",
+        "  pinned: a segment of {} with {} free, by {} allocated in {} {}",
         segment.size,
         segment.free,
         segment.live,

@@ -56,8 +56,12 @@ fn growth_range(finding: &Finding) -> String {
 
 fn text(found: &VerdictAnswer) -> String {
     let mut text = format!("{}\n", found.headline);
+    for (place, fix) in found.fixes.iter().enumerate() {
+        let _ = writeln!(text, "  {}. {fix}", place.saturating_add(1));
+    }
     for about in FindingTopic::ALL {
-        let mut of_this = found.findings.iter().filter(|finding| finding.about == about).peekable();
+        let is_of_this = |finding: &&Finding| finding.about == about && !found.has_as_fix(finding);
+        let mut of_this = found.findings.iter().filter(is_of_this).peekable();
         if of_this.peek().is_none() {
             continue;
         }

@@ -83,7 +83,7 @@ if PART == "throw":
         kind, text = allocate(128 * MIB)
         assert kind == 1 and text.startswith("CUDA out of memory. Tried to allocate 128.00 MiB."), text
         assert text.endswith(
-            "\nBlockyard: 960 MiB are live and 128 MiB more are asked for, and at most 1 GiB may be reserved: "
+            "\nBlockyard: 960 MiB are allocated and 128 MiB more are asked for, and at most 1 GiB may be reserved: "
             "no allocator could serve it."
         ), text
         assert by.memory_stats()["num_ooms"] == turn + 1

@@ -405,6 +405,8 @@ class Verdict(_answer.Answer):
     """What becomes of a run that grows and has not failed, if its iterations go on: `finishes`, or an object with the field `fails` or `passes`; null for other runs, and where the last whole iterations are not equal."""
     gap: Gap | None
     """The bytes that are reserved and that no live tensor asked for; null where no request is replayed and no memory is known."""
+    fixes: list[str]
+    """At most three changes of a run that failed: of a setting, of the code and of the memory. First those after which no later iteration is known to fail, of these the one that costs least; a tensor to free is last. Empty where no request failed."""
     code_fixes: list[CodeFix]
     """The changes of the program's code that lower the peak of allocated bytes, at most one of each kind, the one that takes most first. All are estimates. Empty where no stacks of a training were recorded."""
 

@@ -40,14 +40,14 @@ impl Painter<'_> {
         let mut marks = Vec::new();
         for (name, at, bytes, role, target) in [
             (
-                "max allocated",
+                "peak allocated so far",
                 stage.max_allocated,
                 stage.numbers.max_allocated,
                 Role::PeakAllocated,
                 TargetId::PeakAllocated,
             ),
             (
-                "max reserved",
+                "peak reserved so far",
                 stage.max_reserved,
                 stage.numbers.max_reserved,
                 Role::PeakReserved,
