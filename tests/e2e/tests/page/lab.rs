@@ -255,7 +255,10 @@ fn a_recording_that_runs_out_of_memory_says_why_by_itself() -> Result<()> {
         page.click(&id("try-change-0"))?;
         page.wait_text(&id("trial"), "out of memory")?;
         // Where a setting helps, freeing tensors is no fix.
-        ensure!(page.count("button.chip[title*='freed before']")? == 0, "a tensor to free is among the fixes");
+        ensure!(
+            page.count("button.chip[title*='freed before']")? == 0,
+            "a tensor to free is among the fixes"
+        );
         // Freeing tensors is shown for files too: their requests are in the worker.
         page.upload(&id("file"), &snapshot("oom/rounding_80"))?;
         page.wait_for("button.chip[title*='freed before']")?;

@@ -195,12 +195,12 @@ pub(super) fn draw_axes_of_moments(
         let ticks = clock_ticks(clock, view, plot);
         draw_axis(scene, "time", &ticks, plot);
         let steps = second(&ticks, &|tick| Some(grouped(tick.value)));
-        draw_second_axis(scene, "requests", &steps, plot, has_second);
+        draw_second_axis(scene, "request", &steps, plot, has_second);
         return;
     }
     let times = if has_second { Some(recording).filter(|it| it.time_us(0).is_some()) } else { None };
     let ticks = step_ticks(scale, view, plot, times);
-    draw_axis(scene, "requests", &ticks, plot);
+    draw_axis(scene, "request", &ticks, plot);
     if let Some(recording) = times {
         let times = second(&ticks, &|tick| elapsed(recording, tick.value).filter(|_| tick.value > 0));
         draw_second_axis(scene, "time", &times, plot, true);
@@ -209,7 +209,7 @@ pub(super) fn draw_axes_of_moments(
 
 /// The axis of steps alone.
 pub(crate) fn draw_x_axis(scene: &mut Scene, scale: &XScale, view: &TimelineView, plot: &Rect) {
-    draw_axis(scene, "requests", &step_ticks(scale, view, plot, None), plot);
+    draw_axis(scene, "request", &step_ticks(scale, view, plot, None), plot);
 }
 
 /// A line with ticks, and the name of the axis left of the first, where the cursor's number never comes.
@@ -232,7 +232,7 @@ fn draw_second_axis(scene: &mut Scene, name: &str, ticks: &[Tick], plot: &Rect, 
 
 fn draw_row(scene: &mut Scene, name: &str, ticks: &[Tick], y_px: f32, plot: &Rect) {
     let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-    scene.add_text(Point::new(plot.x_px - 12.0, y_px), name, style.anchored(Anchor::End));
+    scene.add_text(Point::new(plot.x_px - 9.5, y_px), name, style.anchored(Anchor::End));
     for Tick { x_px, text, .. } in ticks {
         scene.add_text(Point::new(*x_px, y_px), text.clone(), style.anchored(Anchor::Middle));
     }

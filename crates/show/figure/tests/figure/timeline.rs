@@ -164,7 +164,7 @@ fn times_stand_beside_the_steps_and_named_time_spans_are_bands() {
     let scene = whole(&recording);
     let text = scene.to_string();
     // A row for the steps and a row for the times below, each with its name.
-    for word in ["\"steps\"", "\"4\"", "\"7\"", "\"time\"", "\"750.0 ms\"", "\"1.50 s\""] {
+    for word in ["\"request\"", "\"4\"", "\"7\"", "\"time\"", "\"750.0 ms\"", "\"1.50 s\""] {
         assert!(text.contains(word), "{word}: {text}");
     }
     assert!(!text.contains('·'), "{text}");
