@@ -39,10 +39,10 @@ pub fn figure_facts(series: &Series, recording: &Recording, part: ShownPart) -> 
     let count = recording.step_count();
     let all = grouped(count);
     let (moment, last) = match part {
-        ShownPart::Moment(step) => (format!("after step {} of {all}", grouped(step)), step),
-        ShownPart::Steps(0, to) if to >= count => (format!("all {all} steps"), count),
+        ShownPart::Moment(step) => (format!("after request {} of {all}", grouped(step)), step),
+        ShownPart::Steps(0, to) if to >= count => (format!("all {all} requests"), count),
         ShownPart::Steps(from, to) => {
-            (format!("steps {} to {} of {all}", grouped(from), grouped(to.min(count))), to)
+            (format!("requests {} to {} of {all}", grouped(from), grouped(to.min(count))), to)
         }
     };
     let mut facts = vec![moment, "1 MiB is 1,048,576 bytes".to_owned()];
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(
             text,
             format!(
-                "after step 1 of 1 · 1 MiB is 1,048,576 bytes · rules of PyTorch {release} · expandable_segments:True · \
+                "after request 1 of 1 · 1 MiB is 1,048,576 bytes · rules of PyTorch {release} · expandable_segments:True · \
                  limit of the process 8 GiB · device 80 GiB"
             )
         );

@@ -53,7 +53,9 @@ impl<'a> Batch<'a> {
                 }
             }
         }
-        (!blocks.is_empty()).then_some(Self { training, blocks })
+        // Without a forward pass of a module nothing says that the run has a batch.
+        let has_forward = blocks.iter().any(|block| block.phase == Phase::Forward);
+        has_forward.then_some(Self { training, blocks })
     }
 
     /// The run with so many of the [`PARTS`] of the batch.
