@@ -157,7 +157,7 @@ fn memory_over_time_has_every_gesture() -> Result<()> {
         // The cursor itself follows a drag.
         let x = 62.0
             + (figure.width - 74.0) * {
-                let step: f64 = position["step ".len()..]
+                let step: f64 = position["request ".len()..]
                     .split(' ')
                     .next()
                     .context("a step")?
@@ -575,21 +575,14 @@ fn figures_and_tables_stay_when_something_is_chosen() -> Result<()> {
         open(page, "checkerboard_default_100")?;
         page.wait_text(&id("headline"), "identical")?;
         page.wait_text(&id("too-small"), "small to draw")?;
-        // Where each figure begins in the page, however far it is scrolled, and the table in the window: its
-        // panel stays there.
+        // Where each figure and the table begin in the page, however far it is scrolled.
         let tops = |page: &Page| -> Result<Vec<f64>> {
-            let watched = [
-                ("timeline", "scrollY"),
-                ("map", "scrollY"),
-                ("lifetimes", "scrollY"),
-                ("holders-summary", "0"),
-            ];
-            let top = |(name, scrolled): &(&str, &str)| -> Result<f64> {
+            let top = |name: &str| -> Result<f64> {
                 let element = format!("document.querySelector(\"{}\")", id(name));
-                let script = format!("return {element}.getBoundingClientRect().top + {scrolled}");
+                let script = format!("return {element}.getBoundingClientRect().top + scrollY");
                 page.execute(&script, &[])?.as_f64().context("a number")
             };
-            watched.iter().map(top).collect()
+            ["timeline", "map", "lifetimes", "holders-summary"].into_iter().map(top).collect()
         };
         let before = tops(page)?;
         let check = |what: &str| -> Result<()> {
