@@ -575,14 +575,21 @@ fn figures_and_tables_stay_when_something_is_chosen() -> Result<()> {
         open(page, "checkerboard_default_100")?;
         page.wait_text(&id("headline"), "identical")?;
         page.wait_text(&id("too-small"), "small to draw")?;
-        // Where each figure and the table begin in the page, however far it is scrolled.
+        // Where each figure begins in the page, however far it is scrolled, and the table in the window: its
+        // panel stays there.
         let tops = |page: &Page| -> Result<Vec<f64>> {
-            let top = |name: &str| -> Result<f64> {
+            let watched = [
+                ("timeline", "scrollY"),
+                ("map", "scrollY"),
+                ("lifetimes", "scrollY"),
+                ("holders-summary", "0"),
+            ];
+            let top = |(name, scrolled): &(&str, &str)| -> Result<f64> {
                 let element = format!("document.querySelector(\"{}\")", id(name));
-                let script = format!("return {element}.getBoundingClientRect().top + scrollY");
+                let script = format!("return {element}.getBoundingClientRect().top + {scrolled}");
                 page.execute(&script, &[])?.as_f64().context("a number")
             };
-            ["timeline", "map", "lifetimes", "holders-summary"].into_iter().map(top).collect()
+            watched.iter().map(top).collect()
         };
         let before = tops(page)?;
         let check = |what: &str| -> Result<()> {
