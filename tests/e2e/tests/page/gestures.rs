@@ -157,7 +157,7 @@ fn memory_over_time_has_every_gesture() -> Result<()> {
         // The cursor itself follows a drag.
         let x = 62.0
             + (figure.width - 74.0) * {
-                let step: f64 = position["step ".len()..]
+                let step: f64 = position["request ".len()..]
                     .split(' ')
                     .next()
                     .context("a step")?
