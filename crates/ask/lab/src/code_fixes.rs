@@ -67,7 +67,7 @@ pub(crate) fn add_code_fixes(
         None => None,
     };
     for proposal in proposals(&training, own).into_iter().chain(batch) {
-        // A line in pieces is what is left where no known pattern says more about the code.
+        // A line in pieces comes last: a known pattern says more about the code.
         let is_known = |fix: &CodeFix| matches!(fix.kind, CodeFixKind::Checkpoint | CodeFixKind::ChunkedLoss);
         if proposal.kind == CodeFixKind::InPieces && fixes.iter().any(is_known) {
             continue;

@@ -43,7 +43,7 @@ pub struct VerdictAnswer {
 }
 
 impl VerdictAnswer {
-    /// Whether a sentence is one of the fixes, which stand before all other sentences.
+    /// Whether a sentence is one of the fixes, which come before all other sentences.
     #[must_use]
     pub fn has_as_fix(&self, finding: &Finding) -> bool {
         self.fixes.contains(&finding.text)

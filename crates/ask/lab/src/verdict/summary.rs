@@ -27,12 +27,11 @@ impl Verdict {
         if let Some(numbers) = about(FindingTopic::Happened).next_back() {
             let _ = writeln!(text, "{numbers}");
         }
-        let helps: Vec<String> = match &self.autopsy {
-            Some(_) => self.answer.fixes.clone(),
-            None => {
-                let code = self.answer.code_fixes.first().map(|fix| fix.sentence.clone());
-                code.into_iter().chain(about(FindingTopic::Helps)).collect()
-            }
+        let helps: Vec<String> = if self.autopsy.is_some() {
+            self.answer.fixes.clone()
+        } else {
+            let code = self.answer.code_fixes.first().map(|fix| fix.sentence.clone());
+            code.into_iter().chain(about(FindingTopic::Helps)).collect()
         };
         write_list(&mut text, "What helps:", helps.into_iter().take(MAX_FIXES));
         let held = &self.answer.held;

@@ -44,7 +44,7 @@ const FAILED_PX: f32 = 14.0;
 
 /// Draws a request that failed on top of the reserved bytes, as high as the segment that it needed: so the
 /// reader sees by how much it does not fit below the limit. Where enough bytes were free in pieces, the largest
-/// piece stands beside it. `y_px` is the vertical scale. Returns the request's rectangle.
+/// piece is drawn beside it. `y_px` is the vertical scale. Returns the request's rectangle.
 pub(crate) fn draw_failed_request(
     scene: &mut Scene,
     failed: &FailedRequest,
@@ -157,7 +157,7 @@ pub(super) fn draw_peak(
                 && (target.rect.center().x_px - x).abs() < AT_FAILURE_PX
         });
         let texts = if is_at_failure { &[][..] } else { &texts[..] };
-        // The request stands there.
+        // The request is drawn there.
         let is_covered = scene.targets.iter().any(|target| {
             matches!(target.what, TargetId::FailedStep(_))
                 && target.rect.grown(1.0).contains(x, range.y_px(bytes))
