@@ -53,7 +53,6 @@ pub(crate) struct LabSignals {
     pub(crate) limit: RwSignal<String>,
     /// The release of PyTorch whose rules hold; `None` for the release that made the file.
     pub(crate) release: RwSignal<Option<Release>>,
-    pub(crate) shows_difference: RwSignal<bool>,
     pub(crate) work: RwSignal<Option<LabWork>>,
     /// The page with the curves of a fit that was opened, which covers the page below; `None` while none is
     /// open.

@@ -46,7 +46,6 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("Click", "choose a block, an event, a line: the side says what it is"),
             ("Double click, 0", "the whole again"),
             ("Esc", "let go of the range, then of the choice"),
-            ("X", "in an answer with two runs: their difference, or both"),
             ("/", "search allocations of a recording"),
             ("Arrows  Enter", "on the border of a panel: move it, put it back"),
             ("Page down, up", "in a presented lesson: go on, go back; B makes the screen dark"),

@@ -132,7 +132,6 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "K" => session.seek_peak(true),
         "0" => session.figures().show_whole(),
         "z" | "Z" => return session.figures().zoom_to_range(),
-        "x" | "X" => session.lab().shows_difference.update(|is_on| *is_on = !*is_on),
         key @ ("," | ".") => match session.figures().block_in_hand() {
             Some(block) => return session.workload().resize_by_key(block, key == "."),
             None => return false,

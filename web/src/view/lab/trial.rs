@@ -18,7 +18,7 @@ use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::numbers::grouped_signed;
 use crate::session::Session;
-use crate::view::kit::{button, check, click, flag};
+use crate::view::kit::{button, click, flag};
 use crate::view::program::memory_need;
 
 const HEIGHT_PX: f32 = 240.0;
@@ -33,28 +33,15 @@ fn curve(row: &Row) -> ComparedCurve {
     ComparedCurve { parts: parts.collect(), oom: outcome.first_oom.as_ref().map(|first| first.request) }
 }
 
-/// Two timelines on one scale, or their difference.
+/// Two timelines on one scale.
 pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u64) -> AnyView {
-    let is_difference = session.lab().shows_difference;
     let label = format!("Reserved memory over {requests} requests, before and after");
     // If only bounds of the limit are known, the curves are those of the lower bound.
     let limit = after.limit.map(|limit| (limit.low, limit.high));
     let timelines = ComparedTimelines { before: curve(before), after: curve(after), requests, limit };
-    let drawn =
-        figure_over_requests(session, "lab-timelines", label, (requests, HEIGHT_PX), move |part, size| {
-            compared_timelines(&timelines, is_difference.get(), part, size)
-        });
-    view! {
-        {drawn}
-        {check(
-            "lab-difference-only",
-            "Show the difference (X)",
-            "What is reserved more or less than before",
-            flag(move || is_difference.get()),
-            move |is_on| is_difference.set(is_on),
-        )}
-    }
-    .into_any()
+    figure_over_requests(session, "lab-timelines", label, (requests, HEIGHT_PX), move |part, size| {
+        compared_timelines(&timelines, part, size)
+    })
 }
 
 /// The request that went out of memory, or the words that this depends on the limit.

@@ -23,23 +23,22 @@ pub fn answer_sides(width_px: f32) -> (f32, f32) {
     (LEFT_PX, (width_px - LEFT_PX - 4.0).max(1.0))
 }
 
-/// Requests to the right, bytes upward from `low` to `high` beside a zero that may lie between them.
+/// Requests to the right, bytes upward from 0 to `high`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axes {
     pub(super) plot: Rect,
     requests: u64,
     part: AxisPart,
-    low: f64,
     high: f64,
 }
 
 impl Axes {
-    /// Axes of a figure of a part of the requests: `below` bytes under the zero line, and `above` over it.
-    pub(super) fn new(size: Size, requests: u64, part: AxisPart, below: Bytes, above: Bytes) -> Self {
+    /// Axes of a figure of a part of the requests, with room for `most` bytes.
+    pub(super) fn new(size: Size, requests: u64, part: AxisPart, most: Bytes) -> Self {
         let (left, width) = answer_sides(size.width_px);
         let plot = Rect::new(left, TOP_PX, width, (size.height_px - TOP_PX - BOTTOM_PX).max(1.0));
-        let high = bytes_f64(above).max(1.0) * 1.06;
-        Self { plot, requests: requests.max(1), part, low: -bytes_f64(below) * 1.06, high }
+        let high = bytes_f64(most).max(1.0) * 1.06;
+        Self { plot, requests: requests.max(1), part, high }
     }
 
     /// The place of a request, or the nearest edge of the plot.
@@ -57,9 +56,9 @@ impl Axes {
         (bytes_f64(Bytes::new(request)) / bytes_f64(Bytes::new(self.requests))).min(1.0)
     }
 
-    /// The height of this many bytes above the zero line; negative bytes are below.
+    /// The height of this many bytes.
     pub(super) fn y_px(&self, bytes: f64) -> f32 {
-        let share = ((bytes - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
+        let share = (bytes / self.high).clamp(0.0, 1.0);
         self.plot.bottom_px() - px(share) * self.plot.height_px
     }
 
@@ -67,25 +66,17 @@ impl Axes {
     /// the plot, as the figures over time have them.
     pub(super) fn draw(&self, scene: &mut Scene) {
         let most = if self.plot.height_px < 90.0 { 2 } else { 4 };
-        let whole = round_bytes(self.high.max(-self.low));
+        let whole = round_bytes(self.high);
         let step = tick_step(whole, most);
         let unit = ByteUnit::of_ticks(step, whole);
         let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End);
         scene.add_text(Point::new(self.plot.x_px - 7.0, self.plot.y_px - 9.0), unit.name(), style);
         let mut tick = Bytes::ZERO;
         loop {
-            for sign in [1.0, -1.0] {
-                let at = bytes_f64(tick) * sign;
-                if at > self.high || at < self.low || (sign < 0.0 && tick.is_zero()) {
-                    continue;
-                }
-                let y = self.y_px(at).round() - 0.5;
-                let from = Point::new(self.plot.x_px - 4.0, y);
-                scene.add_hairline(from, Point::new(self.plot.right_px(), y), Role::Grid);
-                let minus = if sign < 0.0 { "-" } else { "" };
-                let text = format!("{minus}{}", unit.tick(tick, step));
-                scene.add_text(Point::new(self.plot.x_px - 7.0, y + 4.0), text, style);
-            }
+            let y = self.y_px(bytes_f64(tick)).round() - 0.5;
+            let from = Point::new(self.plot.x_px - 4.0, y);
+            scene.add_hairline(from, Point::new(self.plot.right_px(), y), Role::Grid);
+            scene.add_text(Point::new(self.plot.x_px - 7.0, y + 4.0), unit.tick(tick, step), style);
             match tick.checked_add(step) {
                 Some(next) if next <= whole => tick = next,
                 _ => break,

@@ -5,14 +5,10 @@ use blockyard_record::Bytes;
 use super::axes::{Axes, draw_legend};
 use crate::axis_part::AxisPart;
 use crate::conversions::bytes_f64;
-use crate::fill::{BEYOND_LIMIT, Fill, Pattern, WITHIN_LIMIT};
+use crate::fill::{BEYOND_LIMIT, Fill, WITHIN_LIMIT};
 use crate::geometry::{Point, Rect, Size};
 use crate::role::{BreakdownClass, Role};
-use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
-use crate::text_width::fitted;
-
-/// The size of the words in the place of an empty figure.
-const EMPTY_PX: f32 = 13.0;
+use crate::scene::{Dash, Mark, Scene};
 
 /// Two timelines of the same requests.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,32 +44,22 @@ pub struct CurvePart {
     pub reserved: Bytes,
 }
 
-/// Both timelines on one scale; or, for `is_difference`, the bytes that the second reserves more or less than
-/// the first. `part` is the part of the requests that is shown.
+/// Both timelines on one scale. `part` is the part of the requests that is shown.
 #[must_use]
-pub fn compared_timelines(
-    compared: &ComparedTimelines,
-    is_difference: bool,
-    part: AxisPart,
-    size: Size,
-) -> Scene {
+pub fn compared_timelines(compared: &ComparedTimelines, part: AxisPart, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
-    if is_difference {
-        draw_difference(&mut scene, compared, part, size);
-    } else {
-        draw_both(&mut scene, compared, part, size);
-    }
+    draw(&mut scene, compared, part, size);
     scene
 }
 
-fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, part: AxisPart, size: Size) {
+fn draw(scene: &mut Scene, compared: &ComparedTimelines, part: AxisPart, size: Size) {
     let parts = compared.before.parts.iter().chain(&compared.after.parts);
     let highest = parts.map(|part| part.reserved.max(part.allocated)).max().unwrap_or_default();
     // A limit that is far away would press the curves together.
     let limit = compared.limit.filter(|(_, limit)| limit.get() / 3 < highest.get());
     let most = limit.map_or(Bytes::ZERO, |(_, limit)| limit);
-    let axes = Axes::new(size, compared.requests, part, Bytes::ZERO, most.max(highest));
+    let axes = Axes::new(size, compared.requests, part, most.max(highest));
     axes.draw(scene);
     if let Some((lowest, limit)) = limit {
         let top = Bytes::new(u64::MAX);
@@ -144,69 +130,6 @@ fn draw_both(scene: &mut Scene, compared: &ComparedTimelines, part: AxisPart, si
         entries.push(("after", &|scene, x, y| draw_failure(scene, x + 7.0, y - 5.0, Role::Failure)));
     }
     draw_legend(scene, &entries);
-}
-
-fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, part: AxisPart, size: Size) {
-    let differences = differences(compared);
-    let most = |more: bool| {
-        let values = differences.iter().filter(|(_, before, after)| (after > before) == more);
-        values.map(|(_, before, after)| Bytes::new(before.get().abs_diff(after.get()))).max()
-    };
-    let (above, below) = (most(true).unwrap_or_default(), most(false).unwrap_or_default());
-    if above.is_zero() && below.is_zero() {
-        // An axis without a curve would look like a figure that failed.
-        let words = if differences.is_empty() {
-            "There is nothing to compare: one of the runs has no memory over time."
-        } else {
-            "Both reserve the same bytes after every request."
-        };
-        let words = fitted(words, EMPTY_PX, Weight::Normal, size.width_px - 16.0).unwrap_or_default();
-        let center = Point::new(size.width_px / 2.0, size.height_px / 2.0);
-        scene.add_text(center, words, TextStyle::new(Role::TextMuted, EMPTY_PX).anchored(Anchor::Middle));
-        return;
-    }
-    let axes = Axes::new(size, compared.requests, part, below, above);
-    axes.draw(scene);
-    let zero = axes.y_px(0.0);
-    let mut left = axes.x_px(0);
-    for (until, before, after) in differences {
-        let right = axes.x_px(until);
-        let y = axes.y_px(bytes_f64(after) - bytes_f64(before));
-        let (role, pattern) = if after > before {
-            (Role::Failure, Pattern::Hatch)
-        } else {
-            (Role::PeakAllocated, Pattern::Solid)
-        };
-        if after != before && right > left {
-            let rect = Rect::new(left, zero.min(y), right - left, (zero - y).abs().max(1.0));
-            scene.add_rect(rect, Fill { role, pattern }, None);
-        }
-        left = right;
-    }
-    let zero = zero.round() + 0.5;
-    let ends = (Point::new(axes.plot.x_px, zero), Point::new(axes.plot.right_px(), zero));
-    scene.add_hairline(ends.0, ends.1, Role::TextMuted);
-    let sample = |role, pattern| {
-        move |scene: &mut Scene, x: f32, y: f32| {
-            scene.add_rect(Rect::new(x, y - 5.0, 14.0, 10.0), Fill { role, pattern }, Some(role));
-        }
-    };
-    let (more, less) = (sample(Role::Failure, Pattern::Hatch), sample(Role::PeakAllocated, Pattern::Solid));
-    draw_legend(scene, &[("more reserved after", &more), ("less reserved after", &less)]);
-}
-
-/// The requests at which either timeline changes, each with the bytes that both reserve up to it.
-fn differences(compared: &ComparedTimelines) -> Vec<(u64, Bytes, Bytes)> {
-    let (mut before, mut after) =
-        (compared.before.parts.iter().peekable(), compared.after.parts.iter().peekable());
-    let mut all = Vec::new();
-    while let (Some(left), Some(right)) = (before.peek(), after.peek()) {
-        let until = left.until.min(right.until);
-        all.push((until, left.reserved, right.reserved));
-        before.next_if(|part| part.until == until);
-        after.next_if(|part| part.until == until);
-    }
-    all
 }
 
 /// The corners of a step line.

@@ -46,7 +46,7 @@ pub fn planned_layout(plan: &PlannedLayout, part: AxisPart, size: Size) -> Scene
     let end = |block: &PlacedBlock| block.offset.saturating_add(block.size);
     let top = plan.blocks.iter().map(end).max().unwrap_or_default().max(plan.lower_bound);
     let reserved = plan.reserved.filter(|reserved| reserved.get() / 3 < top.get());
-    let axes = Axes::new(size, plan.requests, part, Bytes::ZERO, reserved.unwrap_or_default().max(top));
+    let axes = Axes::new(size, plan.requests, part, reserved.unwrap_or_default().max(top));
     axes.draw(&mut scene);
     let mut small = Cells::new(axes.plot);
     for block in &plan.blocks {

@@ -1,4 +1,4 @@
-//! Two runs of the same requests on one scale, and their difference.
+//! Two runs of the same requests on one scale.
 
 use blockyard_figure::{
     AxisPart, ComparedCurve, ComparedTimelines, CurvePart, Mark, Size, compared_timelines,
@@ -14,31 +14,12 @@ fn curve(reserved: &[u64]) -> ComparedCurve {
     ComparedCurve { parts: (1..).zip(reserved).map(part).collect(), oom: None }
 }
 
-fn texts(before: &[u64], after: &[u64], is_difference: bool) -> Vec<String> {
-    texts_under(None, before, after, is_difference)
-}
-
-fn texts_under(
-    limit: Option<(Bytes, Bytes)>,
-    before: &[u64],
-    after: &[u64],
-    is_difference: bool,
-) -> Vec<String> {
+fn texts_under(limit: (Bytes, Bytes), before: &[u64], after: &[u64]) -> Vec<String> {
+    let limit = Some(limit);
     let compared = ComparedTimelines { before: curve(before), after: curve(after), requests: 3, limit };
-    let scene = compared_timelines(&compared, is_difference, AxisPart::WHOLE, Size::new(480.0, 190.0));
+    let scene = compared_timelines(&compared, AxisPart::WHOLE, Size::new(480.0, 190.0));
     let marks = scene.marks.into_iter();
     marks.filter_map(|mark| if let Mark::Text { text, .. } = mark { Some(text) } else { None }).collect()
-}
-
-#[test]
-fn a_difference_of_nothing_says_so_in_the_place_of_axes() {
-    let words = texts(&[20, 40, 40], &[20, 40, 40], true);
-    assert_eq!(words, ["Both reserve the same bytes after every request."]);
-    let words = texts(&[20, 40, 40], &[], true);
-    assert_eq!(words, ["There is nothing to compare: one of the runs has no memory over time."]);
-    let words = texts(&[20, 40, 40], &[20, 40, 60], true);
-    assert!(words.contains(&"more reserved after".to_owned()), "{words:?}");
-    assert!(texts(&[20, 40, 40], &[20, 40, 40], false).contains(&"reserved before".to_owned()));
 }
 
 #[test]
@@ -50,7 +31,7 @@ fn a_part_shows_its_requests_and_no_curve_from_outside() {
         limit: None,
     };
     let part = AxisPart { from: 0.5, to: 1.0 };
-    let scene = compared_timelines(&compared, false, part, Size::new(480.0, 190.0));
+    let scene = compared_timelines(&compared, part, Size::new(480.0, 190.0));
     let texts: Vec<&str> = scene
         .marks
         .iter()
@@ -68,9 +49,8 @@ fn a_part_shows_its_requests_and_no_curve_from_outside() {
 
 #[test]
 fn both_bounds_of_a_limit_are_named_where_the_band_between_them_has_room() {
-    let under = |low: u64, high: u64| {
-        texts_under(Some((Bytes::mib(low), Bytes::mib(high))), &[20, 40, 40], &[20, 40, 40], false)
-    };
+    let under =
+        |low: u64, high: u64| texts_under((Bytes::mib(low), Bytes::mib(high)), &[20, 40, 40], &[20, 40, 40]);
     let has = |words: &[String], text: &str| words.iter().any(|word| word == text);
     let wide = under(40, 60);
     assert!(has(&wide, "limit at least 40 MiB") && has(&wide, "limit at most 60 MiB"), "{wide:?}");
