@@ -40,7 +40,7 @@ fn a_snapshot_of_pytorch_2_15_shows_pinned_memory_beside_the_gpu() -> Result<()>
         page.wait_text(&id("device"), "host (pinned memory): 6 events")?;
         page.wait_text(&id("recording-card"), "not replayed: host (pinned) memory has another allocator")?;
         page.wait_text(&id("headline"), "nothing to compare")?;
-        page.wait_text(&id("term-max-reserved"), "528 KiB")?;
+        page.wait_text(&id("term-peak-reserved-so-far"), "528 KiB")?;
         page.wait_text(&id("segments-summary"), "2 segments")?;
         page.click("#tab-holders")?;
         page.wait_text(&id("holders"), "snap.py:8")?;
@@ -61,7 +61,7 @@ fn a_snapshot_opens_at_its_peak_with_its_holders() -> Result<()> {
             &id("holders-summary"),
             "1.66 GiB (1,781,156,352 bytes) in 760 allocations at the peak, after request 7,020",
         )?;
-        page.wait_text(&id("term-max-allocated"), "1.66 GiB")?;
+        page.wait_text(&id("term-peak-allocated-so-far"), "1.66 GiB")?;
         page.wait_text(&id("holders"), "forward models/resnet.py:154")?;
         choose(page, "group-by", "stack")?;
         page.wait_text(&id("holders"), "forward models/resnet.py:154 › _conv_forward")?;
@@ -75,7 +75,7 @@ fn a_snapshot_opens_at_its_peak_with_its_holders() -> Result<()> {
         page.wait_text(".holder-table", "optimizer")?;
         page.press("K")?;
         page.wait_text(&id("position"), "request 7,980")?;
-        page.wait_text(&id("term-max-reserved"), "1.87 GiB")?;
+        page.wait_text(&id("term-peak-reserved-so-far"), "1.87 GiB")?;
         page.check_accessible()
     })
 }
