@@ -26,7 +26,7 @@ fn a_chosen_block_is_freed_and_the_text_follows() -> Result<()> {
         page.wait_text(&id("segments-summary"), "1 segment, 20 MiB")?;
         page.hover_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
         page.wait_text(".map [data-testid='tooltip']", "a, allocated: 3 MiB")?;
-        for fact in ["requested", "stream: default", "allocated at step: 1"] {
+        for fact in ["requested", "stream: default", "allocated by request: 1"] {
             page.wait_text(".map [data-testid='tooltip']", fact)?;
         }
         page.click_at(&id("map"), FIRST_BLOCK.0, FIRST_BLOCK.1)?;
