@@ -133,9 +133,9 @@ fn the_number_of_the_cursor_leaves_the_word_of_the_axis_in_sight() {
             };
             scene.marks.iter().filter_map(text).collect()
         };
-        let axis = words(&scene).into_iter().find(|(text, _)| text == "request").unwrap().1;
+        let axis = words(&scene).into_iter().find(|(text, _)| text == "requests").unwrap().1;
         for (text, bounds) in words(&scene).into_iter().chain(words(&overlay)) {
-            assert!(text == "request" || !bounds.overlaps(&axis.grown(1.0)), "{text} lies over the word");
+            assert!(text == "requests" || !bounds.overlaps(&axis.grown(1.0)), "{text} lies over the word");
         }
         let flag = overlay.marks.iter().find_map(|mark| match mark {
             Mark::Rect { rect, fill, .. } if fill.role == Role::Cursor && rect.height_px < 20.0 => {
