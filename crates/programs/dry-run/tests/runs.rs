@@ -51,7 +51,7 @@ fn folder() -> TempDir {
 }
 
 /// The runner as it is where a dry run is prepared: with the package that the simulation has too.
-fn link_runner(folder: &Path) {
+fn link_runner(folder: &Path) -> LibraryFolder {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let runner = folder.join("runner");
     fs::create_dir(&runner).expect("the folder is made");
@@ -64,6 +64,7 @@ fn link_runner(folder: &Path) {
         let path = programs.join(path);
         symlink(&path, runner.join(path.file_name().expect("a name"))).expect("a link");
     }
+    LibraryFolder { folder: folder.to_owned(), preload: Vec::new() }
 }
 
 fn stub() -> PathBuf {
@@ -86,7 +87,7 @@ fn done(source: &str, asked: &RunOptions) -> Option<RunOutput> {
         return None;
     }
     let folder = folder();
-    link_runner(folder.path());
+    let prepared = link_runner(folder.path());
     let file = folder.path().join("program.py");
     fs::write(&file, source).expect("the program is written");
     let in_folder = |name: &str| folder.path().join(name);
@@ -104,7 +105,6 @@ fn done(source: &str, asked: &RunOptions) -> Option<RunOutput> {
         ],
         ..program(file, in_folder("output"))
     };
-    let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
     let torch = torch(stub().join("torch"));
     let torch = if asked.is_new_release {
         Torch { version: "2.99.0+stub".to_owned(), python: "3.12.3".to_owned(), ..torch }
@@ -323,11 +323,10 @@ fn a_run_that_is_stopped_is_ended() {
         return;
     }
     let folder = folder();
-    link_runner(folder.path());
+    let prepared = link_runner(folder.path());
     let file = folder.path().join("program.py");
     fs::write(&file, "import time\ntime.sleep(600)\n").expect("the program is written");
     let asked = program(file, folder.path().join("output"));
-    let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
     let report = run_until(&asked, &torch(stub().join("torch")), &prepared, || true).expect("it starts");
     assert!(report.is_cut && report.error.as_deref() == Some("SIGKILL"), "{report:?}");
 }
@@ -338,11 +337,10 @@ fn a_program_that_ctrl_c_did_not_reach_gets_it_from_the_command() {
         return;
     }
     let folder = folder();
-    link_runner(folder.path());
+    let prepared = link_runner(folder.path());
     let file = folder.path().join("program.py");
     fs::write(&file, "import time\ntime.sleep(600)\n").expect("the program is written");
     let asked = program(file, folder.path().join("output"));
-    let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
     let torch = torch(stub().join("torch"));
     let report = run_interruptible(&asked, &torch, &prepared, || true).expect("it starts");
     assert_eq!((report.status, report.error.as_deref()), (130, Some("KeyboardInterrupt")), "{report:?}");
@@ -355,7 +353,7 @@ fn copies_share_the_first_imports_of_a_program_and_not_what_follows() {
         return;
     }
     let folder = folder();
-    link_runner(folder.path());
+    let prepared = link_runner(folder.path());
     let modules = folder.path().join("modules");
     fs::create_dir(&modules).expect("the folder is made");
     let write = |path: PathBuf, source: &str| fs::write(path, source).expect("the file is written");
@@ -376,7 +374,6 @@ fn copies_share_the_first_imports_of_a_program_and_not_what_follows() {
         environment: vec![("PYTHONPATH".to_owned(), path.to_string_lossy().into_owned())],
         ..program(file, folder.path().join("output"))
     };
-    let prepared = LibraryFolder { folder: folder.path().to_owned(), preload: Vec::new() };
     let torch = torch(stub().join("torch"));
     let process = PreloadedProcess::load_imports(&asked, &torch, &prepared).expect("it starts");
     let run = || {

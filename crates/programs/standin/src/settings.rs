@@ -60,7 +60,7 @@ impl Settings {
         (major.cast_signed(), minor.cast_signed())
     }
 
-    /// Bytes of shared memory that one multiprocessor has, from CUDA's table of technical specifications.
+    /// The shared memory of one multiprocessor, in bytes. Source: CUDA's table of technical specifications.
     pub(crate) fn shared(&self) -> i32 {
         let kibibytes = match self.gpu.architecture {
             Architecture::Turing => 64,
@@ -71,7 +71,7 @@ impl Settings {
         kibibytes * 1024
     }
 
-    /// The most blocks of a kernel that one multiprocessor holds, from the same table.
+    /// The most blocks of a kernel on one multiprocessor. Source: the same table.
     pub(crate) fn max_blocks(&self) -> i32 {
         match self.gpu.architecture {
             Architecture::Turing => 16,

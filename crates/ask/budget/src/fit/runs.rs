@@ -167,7 +167,7 @@ pub struct RunCounts {
 #[derive(Debug, Default)]
 pub struct ImportsProcess(Mutex<ImportsState>);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 enum ImportsState {
     #[default]
     NotStarted,

@@ -10,7 +10,7 @@ use super::loss::gradient_of_logits;
 use super::training::{Block, Phase, Training, function};
 use crate::CodeFixKind;
 
-/// So many parts of the batch are told apart.
+/// The batch is scaled by whole parts of this many.
 pub(super) const PARTS: u64 = 8;
 
 /// The blocks that grow with the batch: those that live for one iteration, but for temporaries of the backward

@@ -185,8 +185,8 @@ fn workspace(handle: usize) -> i64 {
     if let Some(remark) = remark {
         report::report_estimate(remark);
     }
-    let free = state().devices.get(current_device()).map(|device| device.free_bytes());
-    if is_trying_engines() && free.is_some_and(|free| size > free) {
+    let has_room = || state().devices.get(current_device()).is_none_or(|device| size <= device.free_bytes());
+    if is_trying_engines() && !has_room() {
         report::report_estimate(LACKS_LARGEST);
     }
     i64::try_from(size).unwrap_or(i64::MAX)

@@ -49,22 +49,17 @@ pub struct CurvePart {
 pub fn compared_timelines(compared: &ComparedTimelines, part: AxisPart, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
-    draw(&mut scene, compared, part, size);
-    scene
-}
-
-fn draw(scene: &mut Scene, compared: &ComparedTimelines, part: AxisPart, size: Size) {
     let parts = compared.before.parts.iter().chain(&compared.after.parts);
     let highest = parts.map(|part| part.reserved.max(part.allocated)).max().unwrap_or_default();
     // A limit that is far away would press the curves together.
     let limit = compared.limit.filter(|(_, limit)| limit.get() / 3 < highest.get());
     let most = limit.map_or(Bytes::ZERO, |(_, limit)| limit);
     let axes = Axes::new(size, compared.requests, part, most.max(highest));
-    axes.draw(scene);
+    axes.draw(&mut scene);
     if let Some((lowest, limit)) = limit {
         let top = Bytes::new(u64::MAX);
-        axes.draw_band(scene, (limit, top), BEYOND_LIMIT);
-        axes.draw_band(scene, (lowest.min(limit), limit), WITHIN_LIMIT);
+        axes.draw_band(&mut scene, (limit, top), BEYOND_LIMIT);
+        axes.draw_band(&mut scene, (lowest.min(limit), limit), WITHIN_LIMIT);
     }
     // The run after the change has the areas of memory over time, and the run before it has a line.
     let after = &compared.after;
@@ -95,18 +90,24 @@ fn draw(scene: &mut Scene, compared: &ComparedTimelines, part: AxisPart, size: S
     if let Some((lowest, limit)) = limit {
         let is_band = axes.height_px(lowest, limit) >= 18.0;
         if is_band {
-            axes.draw_level(scene, lowest, Role::Limit, Dash::Dashed, &format!("limit at least {lowest}"));
+            axes.draw_level(
+                &mut scene,
+                lowest,
+                Role::Limit,
+                Dash::Dashed,
+                &format!("limit at least {lowest}"),
+            );
         }
         let text = match (lowest < limit, is_band) {
             (false, _) => format!("limit {limit}"),
             (true, true) => format!("limit at most {limit}"),
             (true, false) => format!("limit between {lowest} and {limit}"),
         };
-        axes.draw_level(scene, limit, Role::Limit, Dash::Dashed, &text);
+        axes.draw_level(&mut scene, limit, Role::Limit, Dash::Dashed, &text);
     }
     for (curve, role) in [(&compared.before, Role::Text), (after, Role::Failure)] {
         if let Some(request) = curve.oom.filter(|request| axes.shows(*request)) {
-            draw_failure(scene, axes.x_px(request), axes.plot.y_px, role);
+            draw_failure(&mut scene, axes.x_px(request), axes.plot.y_px, role);
         }
     }
     let area = |class: BreakdownClass| {
@@ -129,7 +130,8 @@ fn draw(scene: &mut Scene, compared: &ComparedTimelines, part: AxisPart, size: S
     if after.oom.is_some() {
         entries.push(("after", &|scene, x, y| draw_failure(scene, x + 7.0, y - 5.0, Role::Failure)));
     }
-    draw_legend(scene, &entries);
+    draw_legend(&mut scene, &entries);
+    scene
 }
 
 /// The corners of a step line.
