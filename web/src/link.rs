@@ -11,6 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use thiserror::Error;
 
 use crate::navigation::{CardPlace, Place};
@@ -347,54 +348,23 @@ fn pair(key: &str, value: &str) -> String {
     format!("{key}={}", escaped(value))
 }
 
+/// The characters that a value has as they are, beside letters and digits.
+const PLAIN: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b':')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b' ');
+
 /// A value as addresses write it. A space becomes a plus.
 fn escaped(value: &str) -> String {
-    let mut text = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b':' | b',' | b'/' => {
-                text.push(char::from(byte));
-            }
-            b' ' => text.push('+'),
-            other => {
-                text.push('%');
-                text.extend([other >> 4, other & 15].map(hex_digit));
-            }
-        }
-    }
-    text
-}
-
-fn hex_digit(value: u8) -> char {
-    char::from_digit(u32::from(value), 16).unwrap_or('0').to_ascii_uppercase()
+    utf8_percent_encode(value, &PLAIN).to_string().replace(' ', "+")
 }
 
 fn unescaped(value: &str) -> String {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = |digit: &u8| char::from(*digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        rest = match (first, after) {
-            (b'+', _) => {
-                bytes.push(b' ');
-                after
-            }
-            (b'%', [high, low, rest @ ..]) => {
-                if let (Some(high), Some(low)) = (hex(high), hex(low)) {
-                    bytes.push(high * 16 + low);
-                    rest
-                } else {
-                    bytes.push(b'%');
-                    after
-                }
-            }
-            _ => {
-                bytes.push(*first);
-                after
-            }
-        };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

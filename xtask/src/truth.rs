@@ -93,7 +93,7 @@ pub(crate) fn run(workspace: &Workspace, what: &Truth) -> Result<()> {
 
 /// Runs a test of the recorded programs, which prints the comparison if variables ask for it.
 fn test(workspace: &Workspace, test: &str, variables: &[(&str, OsString)]) -> Result<()> {
-    let run = ["test", "--quiet", "--package", "blockyard-python", "--test", "recorded", test];
+    let run = ["test", "--quiet", "--package", "blockyard-python", "--test", "it", test];
     let mut cargo = workspace.cargo(run);
     cargo.envs(variables.iter().map(|(name, value)| (name, value))).args(["--", "--nocapture"]);
     workspace::run(&mut cargo)

@@ -5,7 +5,7 @@ use blockyard_figure::{
     AllocationFilter, AllocationQuery, ByteUnit, ColorBy, GroupBy, Groups, Holder, Role, bytes_of, group_key,
     group_text, holder_texts, holders as find_holders, percent, rows_in,
 };
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::{Bytes, exact_size, grouped};
 use leptos::ev;
 use leptos::prelude::*;
 
@@ -138,7 +138,7 @@ fn summary(list: &HolderList, peak: usize) -> String {
     } else {
         format!("{} in {} of ", list.bytes, grouped_count(list.rows.len()))
     };
-    format!("{found}{bytes} ({} bytes) in {} allocations {when}", grouped(bytes.get()), grouped_count(count))
+    format!("{found}{} in {} allocations {when}", exact_size(bytes), grouped_count(count))
 }
 
 fn controls(session: Session) -> AnyView {
@@ -275,7 +275,7 @@ fn row(
 ) -> AnyView {
     let swatch = role.map(swatch);
     let share = width_percent(holder.bytes, list.whole.1);
-    let bytes = format!("{} ({} bytes)", holder.bytes, grouped(holder.bytes.get()));
+    let bytes = exact_size(holder.bytes);
     let oldest = if holder.oldest == 0 {
         "before".to_owned()
     } else {

@@ -1,12 +1,12 @@
 //! The facts about an opened recording, and the result of the comparison with our allocator.
 
 use blockyard_figure::PlayerAction;
-use blockyard_record::RunInfo;
+use blockyard_record::{RunInfo, exact_size};
 use blockyard_replay::Comparison;
 use leptos::prelude::*;
 
 use crate::files::{ComparisonState, OpenedFile};
-use crate::numbers::{grouped_count, grouped_signed, percent_done};
+use crate::numbers::{grouped_count, percent_done};
 use crate::session::Session;
 use crate::view::kit::{button, click, facts, select};
 use crate::view::messages;
@@ -58,7 +58,7 @@ fn recording_facts(session: Session, opened: &OpenedFile) -> AnyView {
 
 /// The capacity of the device, or the least capacity that the file proves.
 fn capacity(info: &RunInfo) -> String {
-    let bytes = format!("{} ({} bytes)", info.capacity, grouped_signed(info.capacity.signed()));
+    let bytes = exact_size(info.capacity);
     if info.is_capacity_unknown { format!("not in the file; at least {bytes}") } else { bytes }
 }
 

@@ -137,20 +137,10 @@ impl Reader<'_> {
     }
 
     fn trace_entry(&mut self) -> Result<TraceEntry> {
-        const ACTIONS: [TraceAction; 9] = [
-            TraceAction::Alloc,
-            TraceAction::FreeRequested,
-            TraceAction::FreeCompleted,
-            TraceAction::SegmentAlloc,
-            TraceAction::SegmentFree,
-            TraceAction::SegmentMap,
-            TraceAction::SegmentUnmap,
-            TraceAction::Snapshot,
-            TraceAction::OutOfMemory,
-        ];
-        let action = ACTIONS.get(usize::try_from(self.word()?)?).context("no such trace action")?;
+        let action =
+            TraceAction::all().nth(usize::try_from(self.word()?)?).context("no such trace action")?;
         let (addr, size) = (self.word()?, self.bytes()?);
-        Ok(TraceEntry { action: *action, addr, size, stream: StreamId::new(self.word()?) })
+        Ok(TraceEntry { action, addr, size, stream: StreamId::new(self.word()?) })
     }
 
     fn segment(&mut self) -> Result<Segment> {

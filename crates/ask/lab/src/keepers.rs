@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use blockyard_answers::{Keeper, ProgramLine, PutLine};
-use blockyard_record::{Bytes, counted, shortened_path};
+use blockyard_record::{Bytes, counted, joined, shortened_path};
 use serde::Deserialize;
 
 use crate::leaks::MIN_ITERATIONS;
@@ -112,11 +112,7 @@ pub fn keeper_text(keeper: &Keeper) -> String {
     let put = if put.is_empty() { String::new() } else { format!(" ({})", put.join(", ")) };
     let made: Vec<String> =
         keeper.made_at.iter().map(|line| format!("{}:{}", shortened_path(&line.file), line.line)).collect();
-    let made = match made.split_last() {
-        None => String::new(),
-        Some((last, [])) => format!(", made at {last}"),
-        Some((last, others)) => format!(", made at {} and {last}", others.join(", ")),
-    };
+    let made = if made.is_empty() { String::new() } else { format!(", made at {}", joined(&made)) };
     let graphs = match keeper.of_graphs {
         0 => String::new(),
         some if keeper.kind == GRAPH => format!(", {some} of them through its graph"),

@@ -7,7 +7,7 @@ mod moments;
 mod settings;
 mod summary;
 
-use blockyard_record::{Bytes, OomCause, counted, frame_text, own_caller, own_line};
+use blockyard_record::{Bytes, OomCause, counted, frame_text, joined, own_caller, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
@@ -268,13 +268,12 @@ fn what_was_asked(found: &Autopsy) -> String {
     ];
     let shown = parts.iter().filter(|(bytes, _, is_always)| *is_always || !bytes.is_zero());
     let shown: Vec<String> = shown.map(|(bytes, what, _)| format!("{bytes} {what}")).collect();
-    let (last, others) = shown.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
     format!(
-        "{} asked{place} for {}, while {} were reserved, of which {} and {last}",
+        "{} asked{place} for {}, while {} were reserved, of which {}",
         request_text(request.request),
         request.size,
         memory.reserved,
-        others.join(", ")
+        joined(&shown)
     )
 }
 

@@ -123,4 +123,6 @@ pub use stacks::{Frame, Stacks};
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};
 pub use trace::{TraceAction, TraceEntry};
-pub use units::{DeviceAddr, HostAddr, counted, grouped, index_u32, next_u32, sentence};
+pub use units::{
+    DeviceAddr, HostAddr, counted, exact_size, grouped, index_u32, joined, next_u32, sentence, with_causes,
+};

@@ -1,5 +1,6 @@
 //! Addresses, indices of 32 bits, and numbers as people read them.
 
+use std::error::Error;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,35 @@ pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     let number = grouped(count);
     if count == 1 { format!("{number} {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// A size for people, with its bytes: `2.86 MiB (3,000,000 bytes)`, or `512 bytes`.
+#[must_use]
+pub fn exact_size(bytes: Bytes) -> String {
+    let exact = counted(bytes.get(), "byte");
+    if bytes < Bytes::kib(1) { exact } else { format!("{bytes} ({exact})") }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+#[must_use]
+pub fn joined(parts: &[impl AsRef<str>]) -> String {
+    let texts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
+    match texts.as_slice() {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// The text of an error and of all its causes, `: ` between them.
+#[must_use]
+pub fn with_causes(error: &dyn Error) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    // A transparent error has the text of its source, which must not appear twice.
+    let mut texts = vec![error.to_string()];
+    texts.extend(causes.map(ToString::to_string));
+    texts.dedup();
+    texts.join(": ")
 }
 
 /// The text as a sentence: with a full stop, and a capital letter if the first word is not a name.
@@ -160,6 +190,19 @@ mod tests {
         for (number, text) in cases {
             assert_eq!(grouped(number), text);
         }
+    }
+
+    #[test]
+    fn lists_are_read_as_people_write_them() {
+        let none: [&str; 0] = [];
+        assert_eq!((joined(&none), joined(&["a"])), (String::new(), "a".to_owned()));
+        assert_eq!((joined(&["a", "b"]), joined(&["a", "b", "c"])), ("a and b".into(), "a, b and c".into()));
+    }
+
+    #[test]
+    fn a_size_has_its_bytes_beside_it() {
+        assert_eq!(exact_size(Bytes::new(1)), "1 byte");
+        assert_eq!(exact_size(Bytes::mib(20)), "20 MiB (20,971,520 bytes)");
     }
 
     #[test]

@@ -41,8 +41,8 @@ pub enum Job {
         name: String,
         /// The content of the file, plain or gzip.
         bytes: Vec<u8>,
-        /// The index of the device in the file, for a snapshot of several devices; `None` for one that ran out of
-        /// memory, or else the one with the longest trace.
+        /// The index of the device in the file, for a snapshot of several devices; `None` for the one that
+        /// answers are about.
         device: Option<usize>,
     },
 }
@@ -136,8 +136,8 @@ pub struct OpenFile<'a> {
     pub name: &'a str,
     /// The length of the file in bytes.
     pub length: u64,
-    /// The index of the device in the file, for a snapshot of several devices; `None` for one that ran out of
-    /// memory, or else the one with the longest trace.
+    /// The index of the device in the file, for a snapshot of several devices; `None` for the one that
+    /// answers are about.
     pub device: Option<usize>,
 }
 

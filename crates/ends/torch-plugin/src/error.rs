@@ -1,6 +1,5 @@
 //! Errors of the plug-in.
 
-use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
@@ -115,13 +114,6 @@ impl PluginError {
 
     /// The message with all its causes.
     pub(crate) fn text(&self) -> String {
-        let mut words = self.to_string();
-        let mut next = self.source();
-        while let Some(cause) = next {
-            words.push_str(": ");
-            words.push_str(&cause.to_string());
-            next = cause.source();
-        }
-        words
+        blockyard_record::with_causes(self)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use blockyard_lab::Run;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile};
-use blockyard_record::{BlockState, StackId, TraceAction};
+use blockyard_record::{BlockState, StackId, TraceAction, with_causes};
 use blockyard_replay::Progress;
 use blockyard_report::ReportSource;
 use pyo3::exceptions::{PyIndexError, PyOSError};
@@ -66,20 +66,8 @@ fn read(py: Python<'_>, reader: impl Read + Send) -> PyResult<SnapshotData> {
         })
     });
     signals.into_result()?;
-    let file = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
+    let file = found.map_err(|error| BlockyardError::new_err(with_causes(&error)))?;
     Ok(SnapshotData { file })
-}
-
-/// The message of the error with those of all its causes.
-pub(crate) fn text_of(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 #[pymethods]
@@ -112,7 +100,7 @@ impl SnapshotData {
     fn pickle<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut content = Vec::new();
         let written = py.detach(|| self.file.write_pickle(&mut content));
-        written.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
+        written.map_err(|error| BlockyardError::new_err(with_causes(&error)))?;
         Ok(PyBytes::new(py, &content))
     }
 
@@ -134,7 +122,7 @@ impl SnapshotData {
         let found =
             py.detach(|| Run::from_snapshot(name, &self.file, &mut |progress| signals.check(&progress)));
         signals.into_result()?;
-        let runs = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
+        let runs = found.map_err(|error| BlockyardError::new_err(with_causes(&error)))?;
         Ok(runs.into_iter().map(RunData::from).collect())
     }
 

@@ -7,7 +7,6 @@ use blockyard_report::{ReportOptions, ReportSource, report_under};
 use pyo3::prelude::*;
 
 use crate::error::BlockyardError;
-use crate::file::text_of;
 use crate::signals::Signals;
 
 /// The parts of a report, and the terms of its replays.
@@ -68,7 +67,7 @@ impl ReportArguments {
         let mut signals = Signals::new(py);
         let found = py.detach(|| {
             report_under(source, &options, &conditions, &mut |progress| signals.check(&progress))
-                .map_err(|error| text_of(&error))
+                .map_err(|error| with_causes(&error))
         });
         signals.into_result()?;
         found.map_err(BlockyardError::new_err)

@@ -11,7 +11,6 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 
 use crate::error::BlockyardError;
-use crate::file::text_of;
 use crate::signals::Signals;
 
 /// The requests of one run of one device.
@@ -33,9 +32,9 @@ impl From<Run> for RunData {
 pub(crate) fn run_of_recording(py: Python<'_>, bytes: &[u8]) -> PyResult<RunData> {
     let mut signals = Signals::new(py);
     let found = py.detach(|| {
-        let recorded = RecordedRun::read(bytes).map_err(|error| text_of(&error))?;
+        let recorded = RecordedRun::read(bytes).map_err(|error| with_causes(&error))?;
         Run::from_recorded(&recorded, &mut |progress| signals.check(&progress))
-            .map_err(|error| text_of(&error))
+            .map_err(|error| with_causes(&error))
     });
     signals.into_result()?;
     Ok(RunData { run: found.map_err(BlockyardError::new_err)?, content: Some(bytes.to_vec()) })

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 pub use blockyard_figure::{FitCurve, FitOutcome, FitPoint};
 
 use blockyard_figure::{Size, Theme, fit_curve_role, fit_curves};
-use blockyard_record::{grouped, sentence};
+use blockyard_record::{exact_size, grouped, sentence};
 
 use crate::document::{VERSION, write_head};
 use crate::figures::write_figure;
@@ -145,7 +145,7 @@ fn write_runs(out: &mut String, page: &FitReport, index: usize, curve: &FitCurve
             "<tr><td>{}</td><td class=\"bytes\">{}</td><td class=\"what\">{} <span class=\"quiet\">{outcome}</span></td></tr>",
             grouped(point.value),
             two_sizes(point.reserved),
-            escaped(&crate::html::exact(point.allocated)),
+            escaped(&exact_size(point.allocated)),
         );
     }
     out.push_str("</tbody>\n</table></details>\n");

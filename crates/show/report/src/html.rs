@@ -8,14 +8,6 @@ pub(crate) fn sentence_case(text: &str) -> String {
     sentence(text).trim_end_matches('.').to_owned()
 }
 
-/// `20 MiB (20,971,520 bytes)`: a size with two digits always has its bytes beside it.
-pub(crate) fn exact(bytes: Bytes) -> String {
-    if bytes < Bytes::kib(1) {
-        return bytes_text(bytes);
-    }
-    format!("{bytes} ({})", bytes_text(bytes))
-}
-
 /// `20,971,520 bytes`.
 pub(crate) fn bytes_text(bytes: Bytes) -> String {
     counted(bytes.get(), "byte")
@@ -27,15 +19,4 @@ pub(crate) fn two_sizes(bytes: Bytes) -> String {
         return bytes_text(bytes);
     }
     format!("{bytes}<small>{}</small>", bytes_text(bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_their_bytes_beside_them() {
-        assert_eq!(exact(Bytes::new(1)), "1 byte");
-        assert_eq!(exact(Bytes::mib(20)), "20 MiB (20,971,520 bytes)");
-    }
 }

@@ -6,11 +6,11 @@ use blockyard_lab::{
     Conditions, LabError, Limit, LimitKind, LimitSource, LimitedRun, Row, Run, candidates, device_text,
     is_drivers_pool, plain_candidates,
 };
-use blockyard_record::{grouped, sentence};
+use blockyard_record::{exact_size, grouped, sentence};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::conf_text;
 
-use crate::html::{escaped, exact, two_sizes};
+use crate::html::{escaped, two_sizes};
 
 /// The sentence about rows without a failure in the report of a recording that ends at its failure.
 const ENDS_AT_FAILURE: &str = " The recording ends at the failure: a row that does not run out of memory lets that request pass, and what \
@@ -127,8 +127,11 @@ impl Settings {
 
     fn limit_sentence(&self) -> String {
         let Limit { low, high, source, by, .. } = self.limit;
-        let ends =
-            if low == high { exact(high) } else { format!("between {} and {}", exact(low), exact(high)) };
+        let ends = if low == high {
+            exact_size(high)
+        } else {
+            format!("between {} and {}", exact_size(low), exact_size(high))
+        };
         match (source, by) {
             (_, LimitKind::Device) => sentence(&format!("the limit is the memory of the device: {ends}")),
             (LimitSource::Given, _) => format!("The limit of reserved bytes was given: {ends}."),

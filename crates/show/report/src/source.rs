@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blockyard_lab::{Conditions, LabError, Run, RunSource, Simulation, unpacked_text};
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile, file_kind};
-use blockyard_record::{Bytes, Recording};
+use blockyard_record::{Bytes, Recording, exact_size};
 use blockyard_replay::{Difference, OnProgress, Progress, RunError, RunSettings, certify, run, verify};
 use blockyard_rules::conf_text;
 use blockyard_workload::Workload;
@@ -84,7 +84,7 @@ pub(crate) fn open(
                     open_workload(&name, workload, (&conf, capacity), options, conditions_of, on_progress)?
                 }
             };
-            let size = crate::html::exact(Bytes::new(bytes.len() as u64));
+            let size = exact_size(Bytes::new(bytes.len() as u64));
             opened.facts.insert(0, ("Size of the file".to_owned(), size));
             Ok(opened)
         }
@@ -205,8 +205,8 @@ fn open_simulation(
     let mut facts = vec![
         fact("Kind of run", "simulated: the program ran in Blockyard's own PyTorch, without a GPU"),
         fact("Rules of", format!("PyTorch {}", simulation.release)),
-        fact("Memory of the GPU", crate::html::exact(simulation.total)),
-        fact("Memory that PyTorch has", crate::html::exact(simulation.capacity)),
+        fact("Memory of the GPU", exact_size(simulation.total)),
+        fact("Memory that PyTorch has", exact_size(simulation.capacity)),
         settings_fact(&file.settings.conf),
     ];
     if !simulation.gpu.is_empty() {
@@ -266,7 +266,7 @@ fn open_recording(
             facts.push(fact(name, value));
         }
     }
-    facts.push(fact("Memory of the GPU", crate::html::exact(meta.total_memory)));
+    facts.push(fact("Memory of the GPU", exact_size(meta.total_memory)));
     let device = ReportDevice {
         name: None,
         recording: Arc::new(verified.recording),
@@ -308,7 +308,7 @@ fn open_workload(
     let facts = vec![
         fact("Kind of file", "workload: requests as a text, which Blockyard's allocator serves"),
         settings_fact(&conditions.conf),
-        fact("Memory of the device", crate::html::exact(capacity)),
+        fact("Memory of the device", exact_size(capacity)),
     ];
     let device = ReportDevice {
         name: None,

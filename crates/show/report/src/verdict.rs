@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use blockyard_figure::{Series, steps_at_allocation};
 use blockyard_lab::{Finding, FindingTopic, MomentName, VerdictAnswer, VerdictMoment};
-use blockyard_record::{Recording, counted, grouped, sentence};
+use blockyard_record::{Recording, counted, exact_size, grouped, sentence};
 use blockyard_replay::placements_meaning;
 use blockyard_rules::conf_text;
 
 use crate::holding_lines::PlaceBytes;
-use crate::html::{escaped, exact, percent, sentence_case};
+use crate::html::{escaped, percent, sentence_case};
 use crate::moment::{Moment, MomentKind};
 use crate::settings::Settings;
 use crate::source::ReportCertificate;
@@ -122,7 +122,7 @@ impl VerdictPart<'_> {
     /// The memory of the moment that the report is about.
     fn moment_sentence(&self) -> String {
         let breakdown = self.moment.state.breakdown();
-        let (allocated, reserved) = (exact(breakdown.allocated()), exact(breakdown.reserved()));
+        let (allocated, reserved) = (exact_size(breakdown.allocated()), exact_size(breakdown.reserved()));
         match self.moment.kind {
             MomentKind::OutOfMemory => {
                 let replayed = match self.answer {
@@ -141,7 +141,7 @@ impl VerdictPart<'_> {
                      reserved. The most that was ever reserved is {}.",
                     grouped(self.moment.steps),
                     grouped(self.recording.step_count()),
-                    exact(most_reserved)
+                    exact_size(most_reserved)
                 )
             }
             MomentKind::Only => {
@@ -157,7 +157,7 @@ impl VerdictPart<'_> {
         format!(
             "Most is held by <code>{}</code>: {}, {} of what is allocated {}. <a href=\"#holders-{}\">All of them</a>.",
             escaped(&first.text(self.recording)),
-            exact(first.bytes),
+            exact_size(first.bytes),
             escaped(&percent(first.bytes, allocated)),
             self.moment.when(),
             self.device_index

@@ -115,7 +115,7 @@ pub(super) fn given_text(session: Session, conditions: &Conditions) -> Option<St
     let limit = conditions.limit.map(|limit| format!("at most {} reserved", limit.enough_text()));
     let release = conditions.release.map(|release| format!("PyTorch {release}"));
     let given: Vec<String> = capacity.into_iter().chain(limit).chain(release).collect();
-    (!given.is_empty()).then(|| given.join(" and "))
+    (!given.is_empty()).then(|| blockyard_record::joined(&given))
 }
 
 /// A note that an answer is about a device, a limit or a release that the reader gave, with a button back to

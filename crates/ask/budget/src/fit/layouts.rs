@@ -130,5 +130,5 @@ fn deciding(row: &FitLayout) -> &[FitRank] {
 
 fn numbers(ranks: &[u32]) -> String {
     let ranks: Vec<String> = ranks.iter().map(u32::to_string).collect();
-    ranks.join(" and ")
+    blockyard_record::joined(&ranks)
 }

@@ -1,7 +1,6 @@
 //! Which settings of the allocator fit: each is replayed over the recorded requests of one run, and two runs
 //! prove what the replays say.
 
-use std::error::Error;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,7 +9,7 @@ use blockyard_answers::{
     FitOom, FitProbe, FitReplay, FitReplayResult, FitRunEnd, FitSetting, FitSettingsOnGpu,
 };
 use blockyard_lab::{Conditions, LimitedRun, Row, Run};
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::{Bytes, grouped, with_causes};
 use blockyard_rules::{AllocatorConfig, Release, conf_text};
 
 use super::all_settings;
@@ -93,15 +92,7 @@ fn fill(
 fn read(runs: &Runs<'_>, requests: &Path) -> Result<Vec<Run>, String> {
     let bytes = std::fs::read(requests).map_err(|error| format!("the run wrote no snapshot: {error}"))?;
     let name = runs.program.file.display().to_string();
-    Run::read(&name, &bytes, &mut |_progress| go_on(runs)).map_err(|error| {
-        let mut text = error.to_string();
-        let mut reason = error.source();
-        while let Some(error) = reason {
-            let _ = write!(text, ": {error}");
-            reason = error.source();
-        }
-        text
-    })
+    Run::read(&name, &bytes, &mut |_progress| go_on(runs)).map_err(|error| with_causes(&error))
 }
 
 fn go_on(runs: &Runs<'_>) -> ControlFlow<()> {

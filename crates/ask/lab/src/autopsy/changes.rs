@@ -1,6 +1,6 @@
 //! Changes that might let the failed request pass, each tried by a replay.
 
-use blockyard_record::{Bytes, OnDone, counted, frame_text, own_line};
+use blockyard_record::{Bytes, OnDone, counted, frame_text, joined, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::size::LARGE_SEGMENT_ROUNDING;
 use blockyard_rules::with_setting;
@@ -141,11 +141,7 @@ fn tensors_text(examined: &Examination<'_>, set: &[usize]) -> String {
     if left_out > 0 {
         words.push(format!("{left_out} more"));
     }
-    match words.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
-        None => String::new(),
-    }
+    joined(&words)
 }
 
 /// Whether the request passes with a change, at each bound of the limit.

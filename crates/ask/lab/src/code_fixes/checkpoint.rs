@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
-use blockyard_record::{Bytes, frame_text, own_line};
+use blockyard_record::{Bytes, frame_text, joined, own_line};
 
 use super::Proposal;
 use super::changed_requests::ChangedRequests;
@@ -228,7 +228,7 @@ fn proposal(training: &Training<'_>, line: &str, of_passes: &[Vec<Layer>]) -> Op
     let name = format!(
         "checkpointing each of the {} layers that {} calls, which keep {bytes} for the backward pass besides their outputs",
         layers.len(),
-        at.join(" and ")
+        joined(&at)
     );
     Some(Proposal { kind: CodeFixKind::Checkpoint, name, lines, run: changed.finish() })
 }

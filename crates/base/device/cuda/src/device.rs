@@ -1,7 +1,7 @@
 //! The device of the CUDA driver: segments, virtual memory, streams and events.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::sync::Arc;
 
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMemory};
@@ -128,18 +128,6 @@ impl CudaDevice {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Assigns a number to a stream that other code made.
-    ///
-    /// # Safety
-    ///
-    /// The handle must be a `CUstream` (or `cudaStream_t`) of this device, and must stay alive as long as the
-    /// number is used.
-    #[expect(unsafe_code, reason = "only the caller knows what the handle is")]
-    pub unsafe fn add_stream(&mut self, id: StreamId, handle: *mut c_void) {
-        // SAFETY: the caller guarantees that the handle is a live stream of this device.
-        self.streams.add_foreign(id, unsafe { Stream::foreign(handle) });
     }
 
     /// From now on the number of a stream is the handle of the driver's stream, as PyTorch passes it; 0 is

@@ -71,23 +71,10 @@ keys! {
     KEEPERS "blockyard_keepers",
 }
 
-/// The order in which they are numbered from `FIRST_ACTION` on.
-const ACTIONS: [TraceAction; 9] = [
-    TraceAction::Alloc,
-    TraceAction::FreeRequested,
-    TraceAction::FreeCompleted,
-    TraceAction::SegmentAlloc,
-    TraceAction::SegmentFree,
-    TraceAction::SegmentMap,
-    TraceAction::SegmentUnmap,
-    TraceAction::Snapshot,
-    TraceAction::OutOfMemory,
-];
-
 /// Stacks whose texts begin with all of these.
 pub(super) fn stacks() -> Stacks {
     let mut stacks = Stacks::default();
-    for text in TEXTS.iter().copied().chain(ACTIONS.iter().map(|action| action.name())) {
+    for text in TEXTS.iter().copied().chain(TraceAction::all().map(TraceAction::name)) {
         // A handful of short texts always fits.
         let _ = stacks.intern_text(text);
     }
@@ -96,7 +83,7 @@ pub(super) fn stacks() -> Stacks {
 
 pub(super) fn action(text: TextId) -> Option<TraceAction> {
     let number = text.get().checked_sub(FIRST_ACTION)?;
-    ACTIONS.get(number as usize).copied()
+    TraceAction::all().nth(number as usize)
 }
 
 #[cfg(test)]
@@ -108,8 +95,8 @@ mod tests {
         let stacks = stacks();
         assert_eq!(stacks.texts().get(ACTION), "action");
         assert_eq!(stacks.texts().get(INACTIVE), "inactive");
-        assert_eq!(stacks.texts().len(), TEXTS.len() + ACTIONS.len());
-        for known in ACTIONS {
+        assert_eq!(stacks.texts().len(), TEXTS.len() + TraceAction::all().count());
+        for known in TraceAction::all() {
             let found = (0..stacks.texts().len()).map(|number| TextId::new(u32::try_from(number).unwrap()));
             let mut found = found.filter(|text| action(*text) == Some(known));
             assert_eq!(found.next().map(|text| stacks.texts().get(text)), Some(known.name()));

@@ -1,8 +1,7 @@
 //! Errors of jobs, as messages between threads.
 
-use std::error::Error;
-
 use blockyard_allocator::AllocError;
+use blockyard_record::with_causes;
 use blockyard_workload::ParseError;
 use serde::{Deserialize, Serialize};
 
@@ -82,14 +81,4 @@ fn text_job_error(error: RunError) -> JobError {
         RunError::Allocator(AllocError::Device(error)) => JobError::Device(with_causes(&error)),
         error => JobError::Failed(with_causes(&error)),
     }
-}
-
-/// The text of an error and of its causes.
-fn with_causes(error: &dyn Error) -> String {
-    let causes = std::iter::successors(error.source(), |&cause| cause.source());
-    // A transparent error has the text of its source, which must not appear twice.
-    let mut texts = vec![error.to_string()];
-    texts.extend(causes.map(ToString::to_string));
-    texts.dedup();
-    texts.join(": ")
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use blockyard_answers::CertificateAnswer;
 use blockyard_pytorch::snapshot::{SnapshotFile, memory_name};
-use blockyard_record::{Bytes, counted, grouped};
+use blockyard_record::{counted, exact_size, grouped};
 use blockyard_rules::conf_text;
 
 use super::FileSummary;
@@ -58,7 +58,7 @@ fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport
         out,
         &format!(
             "    peak allocated  {}{about}, after {}",
-            size(device.peak_allocated),
+            exact_size(device.peak_allocated),
             place(device.peak_allocated_request, device.peak_allocated_event)
         ),
     )?;
@@ -66,7 +66,7 @@ fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport
         out,
         &format!(
             "    peak reserved   {}, after {}",
-            size(device.peak_reserved),
+            exact_size(device.peak_reserved),
             place(device.peak_reserved_request, device.peak_reserved_event)
         ),
     )?;
@@ -74,8 +74,8 @@ fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport
         out,
         &format!(
             "    at the end      {} allocated, {} reserved in {} segments",
-            size(device.allocated),
-            size(device.reserved),
+            exact_size(device.allocated),
+            exact_size(device.reserved),
             grouped(device.segments)
         ),
     )?;
@@ -121,7 +121,7 @@ fn write_moment(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport
         ("pending", moment.pending),
         ("cached", moment.cached),
     ] {
-        line(out, &format!("      {name:<10} {}", size(bytes)))?;
+        line(out, &format!("      {name:<10} {}", exact_size(bytes)))?;
     }
     if !moment.top.is_empty() {
         line(out, "      held by")?;
@@ -133,16 +133,7 @@ fn write_moment(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport
             [] => String::new(),
             names => format!(" ({})", names.join(", ")),
         };
-        line(out, &format!("        {} in {blocks}{names}: {stack}", size(holder.bytes)))?;
+        line(out, &format!("        {} in {blocks}{names}: {stack}", exact_size(holder.bytes)))?;
     }
     Ok(())
-}
-
-/// A size for people, with its bytes.
-fn size(bytes: Bytes) -> String {
-    if bytes < Bytes::kib(1) {
-        format!("{} bytes", bytes.get())
-    } else {
-        format!("{bytes} ({} bytes)", grouped(bytes.get()))
-    }
 }

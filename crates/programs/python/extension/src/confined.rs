@@ -20,15 +20,8 @@ fn confine(readable: Vec<String>, outcome: i32, seconds: f64, memory: u64) -> Py
         memory: Bytes::new(memory),
         processor_time,
     };
-    blockyard_confine::confine(&confinement).map_err(|error| {
-        let mut text = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        PyRuntimeError::new_err(text)
-    })
+    blockyard_confine::confine(&confinement)
+        .map_err(|error| PyRuntimeError::new_err(blockyard_record::with_causes(&error)))
 }
 
 /// Adds the function of this module to `_host`.

@@ -16,7 +16,7 @@ pub(crate) fn run_with(source: &str, file: &str, settings: ProgramSettings) -> (
 }
 
 /// The same for a program with arguments.
-#[allow(dead_code, reason = "not all tests give arguments")]
+#[allow(dead_code, reason = "an example gives no arguments")]
 pub(crate) fn run_program(program: &ProgramSource, settings: ProgramSettings) -> (String, ProgramOutcome) {
     let settings = ProgramSettings {
         python: settings.python.or_else(|| Interpreter::of_recordings().map(|python| python.command)),

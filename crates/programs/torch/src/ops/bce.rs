@@ -103,7 +103,7 @@ pub(super) fn bce_with_logits(
         let _no_grad = GradModeGuard::new(false);
         let logarithm = crate::call("log_sigmoid", &[input.into()], &[])?.tensor()?;
         let one = wrapped(Scalar::Int(1));
-        let loss = if let Some(pos_weight) = &pos_weight {
+        if let Some(pos_weight) = &pos_weight {
             // log_weight = (pos_weight - 1).mul(target).add_(1); log_sigmoid.mul_(log_weight); (1 - target) *
             // input - log_sigmoid
             let log_weight = {
@@ -113,17 +113,10 @@ pub(super) fn bce_with_logits(
                 weight
             };
             elementwise_in_place(&[&logarithm, &log_weight], logarithm.dtype(), None)?;
-            drop(log_weight);
-            let loss = sub(&one, target)?;
-            elementwise_in_place(&[&loss, input], loss.dtype(), None)?;
-            elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
-            loss
-        } else {
-            let loss = sub(&one, target)?;
-            elementwise_in_place(&[&loss, input], loss.dtype(), None)?;
-            elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
-            loss
-        };
+        }
+        let loss = sub(&one, target)?;
+        elementwise_in_place(&[&loss, input], loss.dtype(), None)?;
+        elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
         if let Some(weight) = &weight {
             elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
         }

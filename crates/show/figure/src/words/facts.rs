@@ -1,8 +1,8 @@
 //! The facts about a block, as labels and values.
 
-use blockyard_record::{BlockId, BlockState, MemoryState, PoolId, Recording, grouped};
+use blockyard_record::{BlockId, BlockState, MemoryState, PoolId, Recording, exact_size, grouped};
 
-use crate::words::names::{block_name, exact, numbered, state_word};
+use crate::words::names::{block_name, numbered, state_word};
 
 /// All facts about a block, as labels and values in the order to show them; `None` if the block does not
 /// exist.
@@ -23,18 +23,18 @@ pub fn block_facts(
         facts.insert(0, ("name", name));
     }
     if found.state.is_active() {
-        facts.push(("requested", exact(found.requested)));
+        facts.push(("requested", exact_size(found.requested)));
     }
-    facts.push(("size", exact(found.size)));
+    facts.push(("size", exact_size(found.size)));
     if found.state.is_active() {
-        facts.push(("rounding", exact(found.size.saturating_sub(found.requested))));
+        facts.push(("rounding", exact_size(found.size.saturating_sub(found.requested))));
     }
     facts.push(("address", found.addr.to_string()));
-    facts.push(("offset in segment", exact(found.addr.offset_from(segment.addr))));
+    facts.push(("offset in segment", exact_size(found.addr.offset_from(segment.addr))));
     let kind = if segment.is_expandable { "expandable, " } else { "" };
     facts.push((
         "segment",
-        format!("{kind}{} at {}, {} pool", exact(segment.size), segment.addr, segment.pool),
+        format!("{kind}{} at {}, {} pool", exact_size(segment.size), segment.addr, segment.pool),
     ));
     if segment.pool_id != PoolId::DEFAULT {
         facts.push(("memory pool", segment.pool_id.to_string()));

@@ -2,7 +2,7 @@
 
 pub(super) use blockyard_record::counted;
 use blockyard_record::{
-    BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, PoolId, Recording, StreamId, grouped,
+    BlockId, BlockSnapshot, BlockState, MemoryState, PoolId, Recording, StreamId, joined,
 };
 
 /// The program's name for the block, or else `block #17`. A cached block serves no tensor and has no name.
@@ -51,24 +51,6 @@ pub(crate) fn pool_heading(pool_id: PoolId, name: Option<&str>) -> String {
         (None, PoolId::DEFAULT) => "default pool".to_owned(),
         (None, PoolId { user: 0, .. }) => format!("private pool {pool_id} of a graph capture"),
         (None, _) => format!("memory pool {pool_id}"),
-    }
-}
-
-/// `a`, `a and b`, `a, b and c`.
-pub(super) fn joined(parts: &[String]) -> String {
-    match parts {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
-/// `2.86 MiB (3,000,000 bytes)`; just `512 B` where that is exact.
-pub(super) fn exact(bytes: Bytes) -> String {
-    if bytes < Bytes::kib(1) {
-        bytes.to_string()
-    } else {
-        format!("{bytes} ({} bytes)", grouped(bytes.get()))
     }
 }
 

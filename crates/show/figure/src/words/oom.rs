@@ -1,10 +1,11 @@
 //! Why a request ran out of memory, as sentences.
 
 use blockyard_record::{
-    Event, FailureCause, MemoryAtFailure, MemoryState, OomRequest, PoolId, PoolKind, Recording, grouped,
+    Event, FailureCause, MemoryAtFailure, MemoryState, OomRequest, PoolId, PoolKind, Recording, exact_size,
+    grouped,
 };
 
-use crate::words::names::{exact, stream_phrase};
+use crate::words::names::stream_phrase;
 
 /// Why a request ran out of memory: the bytes that it needed, the free and cached bytes, and why these were
 /// not enough.
@@ -38,7 +39,7 @@ pub(super) fn why_no_memory(
     let (total, largest) = (memory.cached(), memory.largest_cached_here);
     // The exact size is named if the rounded size looks large enough for the request.
     let exact_largest = if largest.to_string() == rounded.to_string() {
-        format!("{}, of {} bytes needed", exact(largest), grouped(rounded.get()))
+        format!("{}, of {} bytes needed", exact_size(largest), grouped(rounded.get()))
     } else {
         largest.to_string()
     };

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use blockyard_record::{
     BlockId, BlockState, Breakdown, Bytes, Event, FailureCause, MemoryState, PoolId, Recording, SegmentId,
-    StreamId, grouped,
+    StreamId, grouped, joined,
 };
 
-use crate::words::names::{counted, joined, name_of, stream_phrase, streams_phrase, subject};
+use crate::words::names::{counted, name_of, stream_phrase, streams_phrase, subject};
 use crate::words::oom::why_no_memory;
 use crate::words::step::{FailureText, for_stream};
 

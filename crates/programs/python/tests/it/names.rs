@@ -4,11 +4,6 @@
 //! files name each, first the 300 names of modules, then the methods of tensors. A name that fails otherwise,
 //! as one that nobody thought of, is missing.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
-#[path = "support/run.rs"]
-mod support;
-
 /// Tells for each of `NAMES` whether it is there.
 const LOOK: &str = r#"
 import sys, torch
@@ -105,7 +100,7 @@ except ImportError as error:
 /// What `docs/programs.md` says: how many public names there are, how many of them are here, and how many are
 /// refused.
 fn documented() -> Vec<usize> {
-    let text = include_str!("../../../../docs/programs.md");
+    let text = include_str!("../../../../../docs/programs.md");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, rest) = text.split_once("Of the ").expect("the document counts names");
     let (sentence, _) = rest.split_once("are refused").expect("the document counts names that are refused");
@@ -119,7 +114,7 @@ fn documented() -> Vec<usize> {
 
 #[test]
 fn every_public_name_of_pytorch_is_there_or_refused_and_other_names_are_errors() {
-    let (printed, finished) = support::run(LOOK_PUBLIC);
+    let (printed, finished) = crate::support::run(LOOK_PUBLIC);
     assert_eq!(finished.traceback, None);
     let missing: Vec<&str> = printed.lines().filter(|line| line.starts_with("missing")).collect();
     assert_eq!(missing, Vec::<&str>::new());
@@ -168,7 +163,7 @@ print(nn.CircularPad2d(2)(x).shape, nn.LPPool2d(2, 2)(x).shape, nn.ZeroPad1d(1)(
 
 #[test]
 fn averages_of_weights_paddings_and_pools_are_there() {
-    let (printed, finished) = support::run(AVERAGES);
+    let (printed, finished) = crate::support::run(AVERAGES);
     assert_eq!(finished.traceback, None);
     let lines: Vec<&str> = printed.lines().collect();
     // The rates are what PyTorch 2.11 prints for this schedule.
@@ -188,9 +183,9 @@ const RATES: &str = "[0.1, 0.233333, 0.366667, 0.5, 0.5]";
 #[test]
 fn the_most_used_names_are_there_or_refused_in_a_sentence() {
     let names: Vec<&str> =
-        include_str!("names.txt").lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        include_str!("../names.txt").lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     let source = format!("NAMES = {:?}\n{LOOK}", names.join(" "));
-    let (printed, finished) = support::run(&source);
+    let (printed, finished) = crate::support::run(&source);
     assert_eq!(finished.traceback, None);
     let of_kind = |kind: &str| -> Vec<&str> {
         printed.lines().filter_map(|line| line.strip_prefix(kind)).map(str::trim).collect()

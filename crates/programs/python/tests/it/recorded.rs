@@ -16,8 +16,6 @@
 //! `--recorded FILE` compares other programs, in the form of
 //! `tests/fixtures/pytorch_programs/recorded.jsonl.gz`. The command tells the test by variables.
 
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a table for people")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -25,19 +23,12 @@ use std::sync::LazyLock;
 
 use blockyard_python::ProgramSettings;
 
-#[path = "support/marked.rs"]
-mod marked;
-#[path = "support/recorded.rs"]
-mod programs;
-#[path = "support/run.rs"]
-mod support;
-
-use marked::{Comparison, compare, pinned, unmarked};
-use programs::{
+use crate::marked::{Comparison, compare, pinned, unmarked};
+use crate::programs::{
     Score, for_each, is_named, proved, random, recorded, row, run_recorded, score, second_derivatives_file,
     table,
 };
-use support::{run, run_with};
+use crate::support::{run, run_with};
 
 /// What the programs gave. Both tests look at it, and each program runs once.
 struct Runs {
@@ -79,7 +70,7 @@ fn compare_second_derivatives(found: &BTreeSet<String>) {
 
 #[test]
 fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
-    if !support::has_python_of_recordings() {
+    if !crate::support::has_python_of_recordings() {
         return;
     }
     let Runs { scores, signatures, .. } = &*RUNS;
@@ -114,7 +105,7 @@ fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
 
 #[test]
 fn no_line_that_differs_from_the_recording_lacks_a_mark() {
-    if !support::has_python_of_recordings() {
+    if !crate::support::has_python_of_recordings() {
         return;
     }
     let Runs { named, random, .. } = &*RUNS;

@@ -1,12 +1,7 @@
 //! Why a program ran out of memory, where a list of the program keeps the backward graphs of its tensors.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
-#[path = "support/run.rs"]
-mod support;
-
+use crate::support::run;
 use blockyard_python::ProgramNote;
-use support::run;
 
 /// The note about the cause, after a program ran out of memory.
 fn cause(source: &str) -> Option<ProgramNote> {

@@ -1,12 +1,7 @@
 //! Numbers that lie on the GPU, wherever a program prints or tests them; and settings that a program makes
 //! itself.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
-#[path = "support/run.rs"]
-mod support;
-
-use support::run;
+use crate::support::run;
 
 #[test]
 fn a_number_that_nobody_knows_prints_as_a_question_mark_however_it_is_formatted() {

@@ -1,18 +1,13 @@
 //! Sparse gradients: what a program sees of them, and the errors of what knows none. `sparse.txt` is what
 //! PyTorch 2.11 prints.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
-#[path = "support/run.rs"]
-mod support;
-
-use support::run;
+use crate::support::run;
 
 #[test]
 fn sparse_gradients_show_what_pytorchs_show() {
-    let (printed, finished) = run(include_str!("sparse.py"));
+    let (printed, finished) = run(include_str!("../sparse.py"));
     assert_eq!(finished.traceback, None);
-    assert_eq!(printed, include_str!("sparse.txt"));
+    assert_eq!(printed, include_str!("../sparse.txt"));
 }
 
 #[test]

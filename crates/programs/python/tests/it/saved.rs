@@ -1,16 +1,11 @@
 //! What operators save for the backward pass, member by member, beside PyTorch.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
-#[path = "support/run.rs"]
-mod support;
-
-use support::run;
+use crate::support::run;
 
 #[test]
 fn nodes_save_what_those_of_pytorch_save() {
     // Each call alone: one that fails does not hide the others.
-    let source = include_str!("saved.py");
+    let source = include_str!("../saved.py");
     let source =
         source.replace("show(", "shown(lambda: ").replace("def shown(lambda: result", "def show(result");
     let source = source.replacen(
@@ -20,7 +15,7 @@ fn nodes_save_what_those_of_pytorch_save() {
     );
     let (printed, finished) = run(&source);
     assert_eq!(finished.traceback, None);
-    let expected = include_str!("saved.txt");
+    let expected = include_str!("../saved.txt");
     let differences: Vec<String> = printed
         .lines()
         .zip(expected.lines())
@@ -29,7 +24,7 @@ fn nodes_save_what_those_of_pytorch_save() {
         .collect();
     assert_eq!(printed.lines().count(), expected.lines().count());
     // What differs: ours beside PyTorch's, under the reason.
-    let known: Vec<&str> = include_str!("saved_differences.txt")
+    let known: Vec<&str> = include_str!("../saved_differences.txt")
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .collect();

@@ -1,11 +1,6 @@
 //! Tracebacks: Python's own, without the frames of our library.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
-#[path = "support/run.rs"]
-mod support;
-
-use support::run;
+use crate::support::run;
 
 /// The lines of a program's traceback, without those that mark a part of a line, which differ between Pythons.
 fn traceback(source: &str) -> Vec<String> {

@@ -1,7 +1,4 @@
 //! Programs of others, in Python: each attempt is refused in words, and the run goes on to its end.
-#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests")]
-
 use std::time::Duration;
 
 use blockyard_python::{Output, ProgramOutcome, ProgramSettings, ProgramSource, RunError};

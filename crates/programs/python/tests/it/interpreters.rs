@@ -1,15 +1,13 @@
 //! A program runs under each Python that is installed, from 3.10 on: the extension is one file for all of them.
 
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a list for people")]
-
 use std::collections::BTreeMap;
 
 use blockyard_python::{Interpreter, Output, ProgramSettings, ProgramSource, RunError};
 
 /// What an H200 printed for the program.
 const PROGRAM: (&str, &str) = (
-    include_str!("../../../../examples/programs/language_model.py"),
-    include_str!("../../../../examples/programs/language_model.txt"),
+    include_str!("../../../../../examples/programs/language_model.py"),
+    include_str!("../../../../../examples/programs/language_model.txt"),
 );
 
 /// An object that holds itself and a tensor is freed by the garbage collector; a number of the GPU stays unknown.

@@ -1,14 +1,9 @@
 //! Twenty programs as beginners write them. The first part of each needs no GPU: `NAME.txt` has what `CPython`
 //! and `NumPy` themselves printed (`beginners/record.py` writes it). What a number of the GPU prints is `?`.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
 use std::path::{Path, PathBuf};
 
-#[path = "support/run.rs"]
-mod support;
-
-use support::run;
+use crate::support::run;
 
 const MARK: &str = "# --- on the GPU\n";
 

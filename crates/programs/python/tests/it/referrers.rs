@@ -1,14 +1,9 @@
 //! Why memory is alive at a step: the names that lead to it, and what saved it.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
-#[path = "support/run.rs"]
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{run, run_with};
 use blockyard_python::{ProgramOutcome, ProgramSettings, ProgramSource, Referrers, run_to_step};
-use support::{run, run_with};
 
 /// The reasons at a step, by the number of the allocation, as they are shown.
 fn referrers(source: &str, step: usize) -> BTreeMap<u32, Vec<String>> {

@@ -3,13 +3,7 @@
 //! `checkpoint_cycle.txt` is what an H200 printed for `checkpoint_cycle.py` (PyTorch 2.11.0, Python 3.12):
 //! `== ARGUMENTS`, then the lines.
 
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a line for people")]
-
 use blockyard_python::{Interpreter, ProgramOutcome, ProgramSettings, ProgramSource};
-
-#[path = "support/run.rs"]
-#[allow(dead_code, reason = "other tests run programs without settings")]
-mod support;
 
 /// The lines of a program, and its outcome.
 fn run(source: &str, arguments: &[&str]) -> (String, ProgramOutcome) {
@@ -19,7 +13,7 @@ fn run(source: &str, arguments: &[&str]) -> (String, ProgramOutcome) {
         arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
     };
     let settings = ProgramSettings { has_rules_of_recordings: true, ..ProgramSettings::default() };
-    let (printed, outcome) = support::run_program(&program, settings);
+    let (printed, outcome) = crate::support::run_program(&program, settings);
     assert_eq!(outcome.traceback, None);
     (printed, outcome)
 }
@@ -39,10 +33,10 @@ fn a_checkpoint_in_a_cycle_frees_what_an_h200_frees() {
     // The moments at which the collector begins are those of Python 3.12.
     let is_recordings = Interpreter::of_recordings().is_none_or(|python| python.version.starts_with("3.12."));
     let mut forms = 0;
-    for answer in include_str!("checkpoint_cycle.txt").split("== ").skip(1) {
+    for answer in include_str!("../checkpoint_cycle.txt").split("== ").skip(1) {
         let (arguments, wanted) = answer.split_once('\n').expect("arguments");
         let arguments: Vec<&str> = arguments.split_whitespace().collect();
-        let (printed, outcome) = run(include_str!("checkpoint_cycle.py"), &arguments);
+        let (printed, outcome) = run(include_str!("../checkpoint_cycle.py"), &arguments);
         forms += 1;
         assert_eq!(is_collection_noted(&outcome), arguments.is_empty(), "{arguments:?}");
         if is_recordings || !arguments.is_empty() {

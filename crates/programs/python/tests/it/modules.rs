@@ -1,19 +1,14 @@
 //! Modules that programs import: beside the program, over PyTorch, stand-ins. `random.txt` is what PyTorch 2.11
 //! printed for `random.py`.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
-#[path = "support/run.rs"]
-mod support;
-
+use crate::support::{run, run_with};
 use blockyard_python::ProgramSettings;
-use support::{run, run_with};
 
 #[test]
 fn seeded_random_numbers_of_the_host_are_pytorchs() {
-    let (printed, finished) = run(include_str!("random.py"));
+    let (printed, finished) = run(include_str!("../random.py"));
     assert_eq!(finished.traceback, None);
-    assert_eq!(printed, include_str!("random.txt"));
+    assert_eq!(printed, include_str!("../random.txt"));
 }
 
 #[test]
@@ -87,9 +82,9 @@ fn modules_beside_the_program_are_its_own() {
 
 #[test]
 fn what_published_programs_use_prints_what_pytorch_prints() {
-    let (printed, finished) = run(include_str!("published.py"));
+    let (printed, finished) = run(include_str!("../published.py"));
     assert_eq!(finished.traceback, None);
-    assert_eq!(printed, include_str!("published.txt"));
+    assert_eq!(printed, include_str!("../published.txt"));
 }
 
 #[test]
@@ -129,17 +124,17 @@ fn an_element_and_an_assertion_that_nobody_can_know_are_noted_at_their_lines() {
 /// `schedules.txt` is what PyTorch 2.11 printed for `schedules.py`.
 #[test]
 fn schedules_of_learning_rates_are_pytorchs() {
-    let (printed, finished) = run(include_str!("schedules.py"));
+    let (printed, finished) = run(include_str!("../schedules.py"));
     assert_eq!(finished.traceback, None);
-    assert_eq!(printed, include_str!("schedules.txt"));
+    assert_eq!(printed, include_str!("../schedules.txt"));
 }
 
 /// `patterns.txt` is what `einops` printed over PyTorch 2.11 for `patterns.py`.
 #[test]
 fn patterns_of_einops_make_the_same_views_and_copies() {
-    let (printed, finished) = run(include_str!("patterns.py"));
+    let (printed, finished) = run(include_str!("../patterns.py"));
     assert_eq!(finished.traceback, None);
-    assert_eq!(printed, include_str!("patterns.txt"));
+    assert_eq!(printed, include_str!("../patterns.txt"));
 }
 
 #[test]

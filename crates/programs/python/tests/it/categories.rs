@@ -1,12 +1,7 @@
 //! What the memory of a program is for, as the page colors it.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
-#[path = "support/run.rs"]
-mod support;
-
+use crate::support::run;
 use blockyard_torch::memory::Category;
-use support::run;
 
 /// The bytes of a category that were requested, of all allocations of a program.
 fn requested(source: &str, category: Category) -> u64 {

@@ -1,20 +1,14 @@
 //! The stand-in for `NumPy`: `numpy.txt` has what `NumPy` itself printed for some 1,770 calls
 //! (`python numpy_calls.py` writes it). Each is equal, unknown (`?`), or refused in words.
 
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a list for people")]
-
-#[path = "support/run.rs"]
-#[allow(dead_code, reason = "tests run programs in more ways")]
-mod support;
-
+use crate::support::{run, run_program};
 use blockyard_python::{ProgramSettings, ProgramSource};
-use support::{run, run_program};
 
 #[test]
 fn each_call_gives_what_numpy_gives_or_is_refused_in_words() {
     let program = ProgramSource {
         file: "numpy_check.py".to_owned(),
-        source: include_str!("numpy_check.py").to_owned(),
+        source: include_str!("../numpy_check.py").to_owned(),
         arguments: vec![concat!(env!("CARGO_MANIFEST_DIR"), "/tests").to_owned()],
     };
     let (printed, finished) = run_program(&program, ProgramSettings::default());

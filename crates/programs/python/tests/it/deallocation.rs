@@ -1,12 +1,7 @@
 //! When tensors die that only cycles of references hold, and the rule of the Python that made the recordings.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
-#[path = "support/run.rs"]
-mod support;
-
+use crate::support::run;
 use blockyard_python::Interpreter;
-use support::run;
 
 #[track_caller]
 fn check(source: &str, expected: &str) {

@@ -1,7 +1,5 @@
 //! Programs that do not end, or take ever more: each ends with a sentence that names the limit.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
 use std::time::Duration;
 
 use blockyard_python::{Output, ProgramOutcome, ProgramSettings, ProgramSource, RunError};

@@ -1,16 +1,10 @@
 //! Programs under the rules of each release of PyTorch. `tests/fixtures/releases` has what PyTorch's own
 //! build of the release printed for the same program in a dry run.
 
-#![allow(clippy::expect_used, reason = "helpers of tests")]
-
 use std::path::Path;
 
 use blockyard_python::{ProgramSettings, ProgramSource};
 use blockyard_rules::{AllocatorConfig, Release};
-
-#[path = "support/run.rs"]
-#[allow(dead_code, reason = "the other tests run programs without settings")]
-mod support;
 
 fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/releases").join(name);
@@ -23,7 +17,7 @@ fn products_and_attention_take_the_memory_of_their_release() {
     for release in Release::ALL {
         let config = AllocatorConfig::parse("", release).expect("no settings");
         let settings = ProgramSettings { config, ..ProgramSettings::default() };
-        let (printed, finished) = support::run_with(&source, "program.py", settings);
+        let (printed, finished) = crate::support::run_with(&source, "program.py", settings);
         assert_eq!(finished.traceback, None, "{release}");
         assert_eq!(printed, fixture(&format!("workspaces.{release}.txt")), "{release}");
     }
@@ -44,7 +38,7 @@ fn workspaces_follow_the_variables_of_the_environment() {
             arguments: variables.split(' ').map(str::to_owned).collect(),
         };
         let settings = ProgramSettings { config, ..ProgramSettings::default() };
-        let (printed, finished) = support::run_program(&program, settings);
+        let (printed, finished) = crate::support::run_program(&program, settings);
         assert_eq!(finished.traceback, None, "{head}");
         assert_eq!(printed, wanted, "{head}");
         compared += 1;

@@ -1,16 +1,10 @@
 //! The programs of `examples/programs` print what they printed on an H200.
-#![allow(clippy::expect_used, clippy::panic, reason = "tests")]
-
 use std::path::Path;
 
 use blockyard_python::ProgramSettings;
 
-#[path = "support/run.rs"]
-#[allow(dead_code, reason = "other tests run programs in more ways")]
-mod support;
-
 fn printed(source: &str, name: &str) -> String {
-    let (printed, finished) = support::run_with(source, name, ProgramSettings::default());
+    let (printed, finished) = crate::support::run_with(source, name, ProgramSettings::default());
     assert_eq!(finished.traceback, None, "{name}");
     // What depends on the driver's addresses is marked, and came out as on the recorded GPU.
     let is_chance = |mark: &blockyard_python::EstimatedOperator| {
@@ -22,7 +16,7 @@ fn printed(source: &str, name: &str) -> String {
 
 #[test]
 fn examples_print_what_they_printed_on_an_h200() {
-    if !support::has_python_of_recordings() {
+    if !crate::support::has_python_of_recordings() {
         return;
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/programs");
