@@ -179,7 +179,7 @@ fn all_facts_of_a_pending_block() {
         state: pending
         requested: 5 MiB (5,242,880 bytes)
         size: 5 MiB (5,242,880 bytes)
-        rounding: 0 B
+        rounding: 0 bytes
         address: 0x7f00010dc800
         offset in segment: 2.86 MiB (3,000,320 bytes)
         segment: 20 MiB (20,971,520 bytes) at 0x7f0000e00000, large pool
