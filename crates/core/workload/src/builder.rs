@@ -14,19 +14,18 @@ use crate::workload::Workload;
 ///
 /// ```
 /// use blockyard_record::Bytes;
-/// use blockyard_workload::{Request, Workload, WorkloadBuilder};
+/// use blockyard_workload::{Request, WorkloadBuilder};
 ///
 /// let mut builder = WorkloadBuilder::new();
-/// let side = builder.stream("side");
+/// let stream = builder.stream("side");
 /// builder.label("setup");
 /// builder.at_line(2);
-/// let weights = builder.allocate(Bytes::mib(3), side);
+/// let weights = builder.allocate(Bytes::mib(3), stream);
 /// builder.at_line(3);
 /// builder.push(Request::Free { tensor: weights });
 ///
-/// let workload = builder.finish();
-/// assert_eq!(workload.requests().len(), 3);
-/// # Ok::<(), blockyard_workload::ParseError>(())
+/// let allocate = Request::Allocate { tensor: weights, size: Bytes::mib(3), stream };
+/// assert_eq!(builder.finish().requests(), [allocate, Request::Free { tensor: weights }]);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadBuilder {
