@@ -83,8 +83,7 @@ impl WorkloadBuilder {
         self.workload.labels.push((next, text.into()));
     }
 
-    /// Adds a request. The requests of allocations come from [`WorkloadBuilder::allocate`] and
-    /// [`WorkloadBuilder::allocate_named`], which number tensors.
+    /// Adds a request. The requests of allocations come from [`WorkloadBuilder::allocate`], which numbers tensors.
     pub fn push(&mut self, request: Request) {
         self.workload.requests.push(request);
         self.workload.lines.extend(self.line);
