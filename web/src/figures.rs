@@ -16,6 +16,7 @@ use blockyard_figure::{
 use blockyard_record::{AllocationId, BlockId, MemoryState};
 use leptos::prelude::*;
 
+use crate::browser;
 use crate::lessons::category_of;
 use crate::program::CATEGORIES;
 use crate::ptr_eq::PtrEq;
@@ -99,6 +100,8 @@ pub(crate) struct FigureSignals {
     /// The columns of the shown run, or of a former run while they are being made.
     last_columns: RwSignal<Option<PtrEq<Columns>>>,
     pub(crate) kind: RwSignal<GridKind>,
+    /// Whether a file's memory over time is drawn by its states in place of its allocations.
+    pub(crate) is_by_state: RwSignal<bool>,
     /// The meaning of colors; `None` if the reader has not chosen, see [`Feature::color_by`].
     pub(crate) chosen_colors: RwSignal<Option<ColorBy>>,
     /// The lowest and the highest byte of the vertical axis, or `None` for all bytes.
@@ -142,6 +145,7 @@ impl FigureSignals {
             lit: RwSignal::new(None),
             last_columns: RwSignal::new(None),
             kind: RwSignal::new(GridKind::default()),
+            is_by_state: RwSignal::new(false),
             chosen_colors: RwSignal::new(None),
             range: RwSignal::new(None),
             chosen_groups: RwSignal::new(None),
@@ -272,7 +276,7 @@ impl Feature<FigureSignals> {
         let Some(groups) = self.kept_groups(&columns, self.color_by()) else { return };
         scene.color_blocks(|block| {
             let row = columns.allocations.row(state.block(block)?.allocation?)?;
-            groups.legend().get(groups.place(row)).map(|entry| entry.role)
+            Some(groups.role(row))
         });
     }
 
@@ -342,6 +346,16 @@ impl Feature<FigureSignals> {
             view.picked = Arc::new(ids);
             view.selected = view.selected.filter(|_| !is_any);
         });
+    }
+
+    /// Brings the figure with the chosen allocations into sight, after a choice in a table or an answer. In one
+    /// column the panel at the foot of the window shows the choice.
+    pub(crate) fn show_choice(self) {
+        self.is_by_state.set(false);
+        if !self.session.appearance().is_narrow.get_untracked() {
+            // The figure may only now be displayed.
+            let _ = browser::after_millis(0, || browser::scroll_into_sight(".lifetimes"));
+        }
     }
 
     /// Chooses the event under the cursor of an opened file, in place of a block and of allocations. A

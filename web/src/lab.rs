@@ -13,7 +13,7 @@ mod trial;
 mod verdict;
 
 pub(crate) use answers::{Answers, LabWork, SettingSearch, Trial, sections};
-pub(crate) use moments::line_of_stack;
+pub(crate) use moments::{line_of_stack, row_of_line};
 pub(crate) use sheet::{Cell, Sheet};
 
 use std::cell::RefCell;

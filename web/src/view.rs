@@ -180,6 +180,7 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
         <main
             class="workbench"
             class:shows-recording=kit::flag(move || session.shows_recording())
+            class:shows-states=kit::flag(move || session.figures().is_by_state.get())
             data-hidden=hidden
             data-alone=alone
         >

@@ -48,13 +48,13 @@ impl Feature<FigureSignals> {
 }
 
 /// The bottom and the top of the whole axis. For stacked allocations the top is a little above the active and
-/// the reserved bytes of the shown steps, and above what bounds them.
+/// the reserved bytes of the shown steps, and above what bounds them, so that the names of the peaks have room.
 fn whole(columns: &Columns, series: &Series, kind: GridKind, steps: &TimelineView) -> (f64, f64) {
     let (bytes, room) = match kind {
         GridKind::Address => (columns.map.total(), 1.0),
         GridKind::Stacked => {
             let active = columns.allocations.most_active(steps);
-            (series.stack_top(&columns.recording, steps, active), 1.06)
+            (series.stack_top(&columns.recording, steps, active), 1.15)
         }
     };
     (0.0, (float(bytes.get()) * room).max(4096.0))

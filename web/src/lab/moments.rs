@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use blockyard_figure::{PlayerAction, steps_at_allocation};
+use blockyard_figure::{Allocations, PlayerAction, steps_at_allocation};
 use blockyard_lab::{BEFORE_RECORDING, VerdictMoment, WITHOUT_PROGRAM_LINE, holding_line};
-use blockyard_record::{AllocationId, BlockSnapshot, MemoryState, StackId};
+use blockyard_record::{AllocationId, Bytes, MemoryState, StackId};
 use leptos::prelude::*;
 
 use super::LabSignals;
@@ -53,6 +53,7 @@ impl Feature<LabSignals> {
         let all = columns.as_ref().map_or(0, |columns| columns.allocations.len());
         let rows: Vec<usize> = (0..all).filter(is_marked).collect();
         self.session.figures().show_picked(Some(PtrEq::new(Pick { title: line.to_owned(), rows })), ids);
+        self.session.figures().show_choice();
     }
 }
 
@@ -64,17 +65,33 @@ fn allocations_of(run: &Run, state: &MemoryState, line: &str) -> Vec<AllocationI
     let mut ids: Vec<AllocationId> = blocks
         .filter_map(|block| {
             let id = block.allocation?;
-            let stack = run.recording.allocation_stack(id);
-            let is_of_line = if stack == StackId::EMPTY {
-                line_without_stack(run, &block, id) == line
-            } else {
-                *known.entry(stack).or_insert_with(|| line_of_stack(run, stack).as_deref() == Some(line))
-            };
-            is_of_line.then_some(id)
+            is_of_line(run, &mut known, (id, block.size), line).then_some(id)
         })
         .collect();
     ids.sort_unstable();
     ids
+}
+
+/// The first allocation of a line, as answers of the lab name lines.
+pub(crate) fn row_of_line(run: &Run, allocations: &Allocations, line: &str) -> Option<usize> {
+    let mut known = HashMap::new();
+    (0..allocations.len()).find(|row| {
+        let found = allocations.get(*row);
+        found.is_some_and(|found| is_of_line(run, &mut known, (found.id, found.size), line))
+    })
+}
+
+fn is_of_line(
+    run: &Run,
+    known: &mut HashMap<StackId, bool>,
+    (id, size): (AllocationId, Bytes),
+    line: &str,
+) -> bool {
+    let stack = run.recording.allocation_stack(id);
+    if stack == StackId::EMPTY {
+        return line_without_stack(run, size, id) == line;
+    }
+    *known.entry(stack).or_insert_with(|| line_of_stack(run, stack).as_deref() == Some(line))
 }
 
 /// The line of the program that holds the allocations with this stack, or the name of the row for all
@@ -87,7 +104,7 @@ pub(crate) fn line_of_stack(run: &Run, stack: StackId) -> Option<String> {
     holding_line(&frames)
 }
 
-fn line_without_stack(run: &Run, block: &BlockSnapshot, id: AllocationId) -> String {
+fn line_without_stack(run: &Run, size: Bytes, id: AllocationId) -> String {
     let line = run.recording.allocated_at(id).and_then(|step| run.workload.line(step));
     if let Some(line) = line {
         return format!("line {line}");
@@ -98,6 +115,6 @@ fn line_without_stack(run: &Run, block: &BlockSnapshot, id: AllocationId) -> Str
             BEFORE_RECORDING.to_owned()
         }
         None if !run.recording.stacks().is_empty() => WITHOUT_PROGRAM_LINE.to_owned(),
-        None => format!("blocks of {}, without a stack", block.size),
+        None => format!("blocks of {size}, without a stack"),
     }
 }

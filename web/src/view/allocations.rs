@@ -15,8 +15,8 @@ mod words;
 
 use blockyard_figure::{
     Allocations, BreakdownClass, ColorBy, DIMMED_PERCENT, GridCursor, GridKind, GridView, Groups,
-    LegendEntry, Point, RESERVED_PERCENT, Rects, Role, Scene, Size, blended, grid_bounds, grid_cursor,
-    grid_plot, grid_scene,
+    LegendEntry, Point, RESERVED_PERCENT, Rects, Role, SMALL_FILL, Scene, Size, blended, grid_bounds,
+    grid_cursor, grid_plot, grid_scene,
 };
 use blockyard_record::Recording;
 use leptos::html;
@@ -25,6 +25,7 @@ use web_sys::HtmlCanvasElement;
 
 use self::picture::{GridColors, GridPart, Picture};
 use self::pointer::Pointed;
+pub(crate) use self::whole::whole_scene;
 pub(crate) use self::words::allocation_lines;
 use crate::browser;
 use crate::effect::effect;
@@ -35,9 +36,10 @@ use crate::painter::Painter;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, pixels};
+use crate::view::divider::{SizedPanel, divider};
 use crate::view::gesture;
 use crate::view::kit::{check, flag, select, text};
-use crate::view::over_time::{OverTime, TimeAxis, show_all};
+use crate::view::over_time::{OverTime, TimeAxis, axes, show_all};
 use crate::view::tip::Tip;
 
 /// How long the page's thread computes the picture in one frame.
@@ -130,6 +132,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
                 <canvas node_ref=base role="img" data-testid="lifetimes" aria-label=label></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
+            {move || session.shows_recording().then(|| divider(SizedPanel::Timeline))}
             {legend(figure)}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
             {figure.tip.view()}
@@ -151,7 +154,8 @@ fn head(figure: AllocationsFigure) -> AnyView {
     let pick_color = move |name: String| figures.chosen_colors.set(ColorBy::from_name(&name));
     view! {
         <div class="head">
-            <h2>"Allocations over time"</h2>
+            <h2>{move || if session.shows_recording() { "Memory over time" } else { "Allocations over time" }}</h2>
+            {move || session.shows_recording().then(|| axes(session))}
             {check("by-address", "At addresses", "Each allocation at its address; else stacked, a color on top of another", flag(move || figures.kind.get() == GridKind::Address), place)}
             {select("color-by", "What colors say", colors, text(move || session.figures().color_by().name().to_owned()), pick_color)}
             <span class="spacer"></span>
@@ -328,9 +332,15 @@ impl AllocationsFigure {
         let cursor =
             GridCursor { moment, range: session.figures().drawn_range(), pointer: self.pointer.get() };
         let clock = session.figures().clock.get();
-        let mut scene =
-            grid_cursor(&session.figures().timeline_view_or_fit(), clock.as_deref(), &cursor, size);
-        scene.marks.extend(self.bounds.get().marks.iter().cloned());
+        let Some(columns) = session.figures().columns() else { return };
+        let part = self.shown_now(&columns);
+        let (clock, bounds) = (clock.as_deref(), self.bounds.get());
+        let mut base = grid_scene(part.kind, &part.view, clock, &columns.map, size);
+        base.marks.extend(bounds.marks.iter().cloned());
+        let mut scene = Scene::new(size.width_px, size.height_px);
+        scene.marks.extend(bounds.marks.iter().cloned());
+        let over = grid_cursor(&columns.recording, &base, &part.view.steps, clock, &cursor);
+        scene.marks.extend(over.marks);
         // Names are drawn over the line of the cursor, so that they stay in sight.
         scene.marks.extend(self.names.get().marks.iter().cloned());
         surface::show(session, canvas, &scene);
@@ -413,21 +423,23 @@ impl AllocationsFigure {
         let Some(columns) = session.figures().columns() else { return };
         let groups = self.groups.get();
         let marked = self.marked(&columns);
-        let mut roles = vec![Role::Background, Role::Cached, Role::Site(Role::SITES - 1), Role::TextMuted];
+        let mut roles = vec![Role::Background, Role::Cached, SMALL_FILL.role];
         roles.extend(groups.legend().iter().map(|entry| entry.role));
         let colors = session.appearance().rgb(&roles);
         let ground = colors.first().copied().unwrap_or([255; 3]);
         let color = |place: usize| colors.get(place).copied().unwrap_or([128; 3]);
         let reserved = opaque(blended(color(1), ground, RESERVED_PERCENT));
-        let dimmed = opaque(blended(color(3), ground, DIMMED_PERCENT));
-        let of_place = |place: usize| [opaque(color(place + 4)), dimmed];
+        let of_place = |place: usize| {
+            let own = color(place + 3);
+            [opaque(own), opaque(blended(own, ground, DIMMED_PERCENT))]
+        };
         self.colors.set_value(Some(GridColors {
             colors: (0..groups.legend().len()).map(of_place).collect(),
             groups,
             marked,
             reserved,
             dots: opaque(color(1)),
-            small: opaque(blended(color(2), ground, 55)),
+            small: opaque(color(2)),
             ground: opaque(ground),
         }));
         self.picture.update_value(Picture::recolor);

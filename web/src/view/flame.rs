@@ -96,10 +96,7 @@ fn colors(session: Session, list: &HolderList) -> BTreeMap<StackId, Role> {
     let Some(groups) = session.figures().kept_groups(&list.columns, ColorBy::Line) else {
         return BTreeMap::new();
     };
-    let role = |row: &usize| {
-        let entry = groups.legend().get(groups.place(*row))?;
-        Some((recording.allocation_stack(allocations.id(*row)?), entry.role))
-    };
+    let role = |row: &usize| Some((recording.allocation_stack(allocations.id(*row)?), groups.role(*row)));
     list.rows.iter().filter_map(role).collect()
 }
 
@@ -173,6 +170,7 @@ impl Flame {
         });
         let rows: BTreeSet<usize> = below.collect();
         self.session.figures().pick("brushed frames".to_owned(), rows.into_iter().collect());
+        self.session.figures().show_choice();
     }
 
     fn frame_text(&self, place: usize) -> Option<String> {
@@ -199,6 +197,7 @@ impl Flame {
             self.graph.rows_below(&columns.allocations, &columns.recording, &self.list.rows, place)
         };
         self.session.figures().pick(self.graph.text(self.stacks(), place), rows);
+        self.session.figures().show_choice();
     }
 
     /// An arrow key goes to a node, and others show another part. Returns whether the key means anything

@@ -2,8 +2,8 @@
 //! search, and the chosen allocations.
 
 use blockyard_figure::{
-    AllocationFilter, AllocationQuery, ByteUnit, ColorBy, GroupBy, Groups, Holder, Role, bytes_of, group_key,
-    group_text, holder_texts, holders as find_holders, percent, rows_in,
+    AllocationFilter, AllocationQuery, ByteUnit, ColorBy, GroupBy, Holder, Role, bytes_of, group_key,
+    holder_texts, holders as find_holders, percent, rows_in,
 };
 use blockyard_record::{Bytes, exact_size, grouped};
 use leptos::ev;
@@ -13,6 +13,7 @@ use crate::browser::Delay;
 use crate::effect::effect;
 use crate::element_ids::HOLDERS_FILTER;
 use crate::figures::{Columns, HolderMoment};
+use crate::lab::row_of_line;
 use crate::numbers::grouped_count;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
@@ -214,12 +215,13 @@ fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> 
         holders.truncate(MAX_ROWS);
         let most = list.holders.iter().map(|holder| holder.bytes).max();
         let unit = ByteUnit::of(most.unwrap_or_default());
-        // The lines have their colors in the figures.
-        let is_by_line = list.by == GroupBy::Line && session.figures().color_by() == ColorBy::Line;
-        let colored =
-            is_by_line.then(|| session.figures().kept_groups(&list.columns, ColorBy::Line)).flatten();
+        // A group has the color of its allocations where colors say the property of the group.
+        let color_by = session.figures().color_by();
+        let has_colors =
+            list.by.name() == color_by.name() || (list.by, color_by) == (GroupBy::Stack, ColorBy::Line);
+        let colored = session.figures().color_groups().filter(|_| has_colors);
         let rows = holders.into_iter().map(|(text, holder)| {
-            let role = colored.as_ref().map(|groups| role_of(groups, &list, &holder));
+            let role = colored.as_ref().map(|groups| groups.role(holder.row));
             row(session, &list, text, holder, (unit, role))
         });
         let rows = rows.collect::<Vec<_>>();
@@ -247,9 +249,8 @@ pub(crate) fn line_swatch(session: Session, line: String) -> AnyView {
     let role = Memo::new(move |_| {
         let figures = session.figures();
         let columns = figures.columns().filter(|_| figures.color_by() == ColorBy::Line)?;
-        let groups = figures.kept_groups(&columns, ColorBy::Line)?;
-        let entry = groups.legend().iter().find(|entry| entry.text == line);
-        Some(entry.map_or(Role::Group(Role::GROUPS - 1), |entry| entry.role))
+        let row = session.run.with(|run| row_of_line(run, &columns.allocations, &line))?;
+        Some(figures.color_groups()?.role(row))
     });
     view! { {move || role.get().map(swatch)} }.into_any()
 }
@@ -257,13 +258,6 @@ pub(crate) fn line_swatch(session: Session, line: String) -> AnyView {
 fn swatch(role: Role) -> AnyView {
     let style = format!("background:var({})", role.css_variable());
     view! { <span class="swatch of-line" style=style aria-hidden="true"></span> }.into_any()
-}
-
-/// The color that a line has in the figures.
-fn role_of(groups: &Groups, list: &HolderList, holder: &Holder) -> Role {
-    let text = group_text(&list.columns.recording, holder.key);
-    let entry = groups.legend().iter().find(|entry| entry.text == text);
-    entry.map_or(Role::Group(Role::GROUPS - 1), |entry| entry.role)
 }
 
 fn row(
@@ -294,6 +288,7 @@ fn row(
         let (allocations, recording) = (&list.columns.allocations, &list.columns.recording);
         let is_in = |row: &usize| group_key(allocations, recording, *row, list.by) == Some(holder.key);
         session.figures().pick(title.clone(), list.rows.iter().copied().filter(is_in).collect());
+        session.figures().show_choice();
     });
     view! {
         <tr>

@@ -9,7 +9,7 @@ use crate::frames::{self, Slot};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::gesture::Gesture;
-use crate::view::kit::{button, click, flag};
+use crate::view::kit::{button, check, click, flag};
 
 /// A press this near to the cursor takes hold of it.
 const NEAR_PX: f32 = 5.0;
@@ -32,6 +32,22 @@ pub(crate) fn show_all(session: Session, id: &'static str) -> AnyView {
     view! {
         <span hidden=is_whole>
             {button("", id, "Show all", "Show the whole recording again (0, double click)", click(move || figures.show_whole()))}
+        </span>
+    }
+    .into_any()
+}
+
+/// The choices of a file's memory over time: its allocations or its states, by requests or by the clock.
+pub(crate) fn axes(session: Session) -> AnyView {
+    let figures = session.figures();
+    let (is_by_clock, is_by_state) = (figures.is_by_clock, figures.is_by_state);
+    let without_times = flag(move || session.run.with(|run| run.recording.time_us(0).is_none()));
+    view! {
+        <span hidden=without_times>
+            {check("by-clock", "By time", "The horizontal axis of all figures is the clock; else it counts requests", flag(move || is_by_clock.get()), move |is_on| is_by_clock.set(is_on))}
+        </span>
+        <span hidden=flag(move || !session.shows_recording())>
+            {check("by-state", "By state", "Requested, rounding, pending and cached bytes, in place of allocations", flag(move || is_by_state.get()), move |is_on| is_by_state.set(is_on))}
         </span>
     }
     .into_any()

@@ -16,8 +16,8 @@ use crate::session::Session;
 use crate::surface;
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::gesture::{self, Gesture};
-use crate::view::kit::{check, flag, text};
-use crate::view::over_time::{OverTime, TimeAxis, show_all};
+use crate::view::kit::text;
+use crate::view::over_time::{OverTime, TimeAxis, axes, show_all};
 use crate::view::tip::Tip;
 
 /// The parts of the figure that its handlers share.
@@ -178,14 +178,10 @@ fn cursors(session: Session, base: &Scene, step: usize, pointer: Option<usize>) 
 }
 
 fn head(session: Session) -> AnyView {
-    let is_by_clock = session.figures().is_by_clock;
-    let without_times = flag(move || session.run.with(|run| run.recording.time_us(0).is_none()));
     view! {
         <div class="head">
             <h2>"Memory over time"</h2>
-            <span hidden=without_times>
-                {check("by-clock", "By time", "The horizontal axis of all figures is the clock; else it counts requests", flag(move || is_by_clock.get()), move |is_on| is_by_clock.set(is_on))}
-            </span>
+            {axes(session)}
             <span class="spacer"></span>
             {show_all(session, "fit-timeline")}
         </div>

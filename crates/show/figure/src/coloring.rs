@@ -112,11 +112,11 @@ const SIZES: [(u64, &str); 6] = [
     (u64::MAX, "more than 1 GiB"),
 ];
 const AGES: [(u64, &str); 6] = [
-    (10, "up to 10 steps"),
-    (100, "up to 100 steps"),
-    (1_000, "up to 1,000 steps"),
-    (10_000, "up to 10,000 steps"),
-    (u64::MAX - 1, "more than 10,000 steps"),
+    (10, "up to 10 requests"),
+    (100, "up to 100 requests"),
+    (1_000, "up to 1,000 requests"),
+    (10_000, "up to 10,000 requests"),
+    (u64::MAX - 1, "more than 10,000 requests"),
     (u64::MAX, "never freed in the recording"),
 ];
 
@@ -169,6 +169,12 @@ impl Groups {
     #[must_use]
     pub fn place(&self, row: usize) -> usize {
         self.places.get(row).map_or(0, |place| *place as usize)
+    }
+
+    /// The color of a row: every table, figure and map that names a color takes it from here.
+    #[must_use]
+    pub fn role(&self, row: usize) -> Role {
+        self.legend.get(self.place(row)).map_or(OTHERS, |entry| entry.role)
     }
 
     /// The places of all rows.
@@ -321,7 +327,8 @@ impl GroupSums<'_> {
     fn number(&mut self, key: GroupKey) -> usize {
         let category = match key {
             GroupKey::Category(category) => Some(category),
-            GroupKey::Line(None) => Some(StackCategory::Unknown),
+            // Answers have one row for both.
+            GroupKey::Line(None) | GroupKey::Library { is_workspace: false } => Some(StackCategory::Unknown),
             _ => None,
         };
         self.number_of(category, group_text(self.recording, key))
@@ -400,7 +407,7 @@ impl GroupSums<'_> {
 
     /// The line that the verdict blames with the strongest color, the lines that hold most at the peak with
     /// the next colors in their order, and two quiet greys: for all other lines, and for allocations without a
-    /// stack. So a reader sees what matters before the legend is read.
+    /// line of the program. So a reader sees what matters before the legend is read.
     fn of_lines(&self) -> (Vec<(String, Role)>, Vec<u8>) {
         let peak: u128 = self.all.iter().map(|site| site.at_peak).fold(0, u128::saturating_add);
         let (mut blamed, mut largest, mut others, mut unknown) = (vec![], vec![], vec![], vec![]);
@@ -410,8 +417,8 @@ impl GroupSums<'_> {
             // An area of less than a fiftieth is hardly seen.
             let is_large = largest.len() < LINES && site.at_peak.saturating_mul(50) >= peak;
             let of = match site.category {
+                _ if is_blamed => &mut blamed,
                 Some(_) => &mut unknown,
-                None if is_blamed => &mut blamed,
                 None if is_large => &mut largest,
                 None => &mut others,
             };
@@ -434,7 +441,8 @@ impl GroupSums<'_> {
         }
         let count = others.len();
         add(&others, (count > 1).then(|| format!("{} other lines", grouped(count))), OTHERS);
-        add(&unknown, None, category_role(Some(StackCategory::Unknown)));
+        let text = (unknown.len() > 1).then(|| "no line of the program".to_owned());
+        add(&unknown, text, category_role(Some(StackCategory::Unknown)));
         (entries, places)
     }
 }

@@ -11,7 +11,7 @@ mod names;
 mod paint;
 
 pub use self::address::AddressMap;
-pub use self::draw::{GridCursor, grid_bounds, grid_cursor, grid_plot, grid_scene};
+pub use self::draw::{GridCursor, SMALL_FILL, grid_bounds, grid_cursor, grid_plot, grid_scene};
 pub use self::paint::{DIMMED_PERCENT, GridPaint, RESERVED_PERCENT, blended};
 
 use std::sync::Arc;

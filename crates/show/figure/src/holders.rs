@@ -164,6 +164,8 @@ pub struct Holder {
     pub named: Option<AllocationId>,
     /// How many allocations have a name.
     pub named_count: usize,
+    /// The row of the first of the allocations.
+    pub row: usize,
 }
 
 /// The rows of the allocations that pass the filter, ascending. With [`AllocationFilter::At`] their sizes add
@@ -249,6 +251,7 @@ pub fn holders(allocations: &Allocations, recording: &Recording, rows: &[usize],
             oldest: allocation.start,
             named: None,
             named_count: 0,
+            row: *row,
         });
         group.bytes = group.bytes.saturating_add(allocation.size);
         group.requested = group.requested.saturating_add(allocation.requested);

@@ -110,7 +110,7 @@ pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};
 pub use grid::{
     AddressMap, Cell, DIMMED_PERCENT, Grid, GridCursor, GridKind, GridPaint, GridView, HiddenAllocations,
-    RESERVED_PERCENT, blended, grid_bounds, grid_cursor, grid_plot, grid_scene,
+    RESERVED_PERCENT, SMALL_FILL, blended, grid_bounds, grid_cursor, grid_plot, grid_scene,
 };
 pub use heading::{ShownPart, figure_facts};
 pub use holders::{

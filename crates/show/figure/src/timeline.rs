@@ -12,6 +12,7 @@ mod draw;
 mod legend;
 mod marks;
 mod names;
+mod outline;
 mod partial;
 mod series;
 mod strip;
@@ -22,13 +23,12 @@ pub(crate) use axis::{draw_x_axis, duration};
 pub use clock::Clock;
 pub use cursor::{timeline_cursor, timeline_line, timeline_range};
 pub use draw::timeline;
-pub(crate) use draw::{columns_on, step_points};
-pub(crate) use names::draw_failed_request;
+pub(crate) use outline::draw_outlines;
 pub use partial::partial_timeline;
 pub use series::Series;
 pub use strip::{
     small_timeline, timeline_mini_map, timeline_mini_map_window, timeline_strip, timeline_strip_cursor,
     timeline_strip_step_at,
 };
-pub(crate) use view::XScale;
 pub use view::{TimelineView, moment_sides, plot_sides, timeline_plot, timeline_step_at};
+pub(crate) use view::{XScale, plot_top};

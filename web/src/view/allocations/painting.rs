@@ -110,16 +110,16 @@ impl AllocationsFigure {
             return;
         }
         let groups = self.groups.get();
-        let mut roles = vec![Role::Background, Role::Cached, Role::TextMuted];
+        let mut roles = vec![Role::Background, Role::Cached];
         roles.extend(groups.legend().iter().map(|entry| entry.role));
         let colors = self.session.appearance().rgb(&roles);
         let color = |index: usize| colors.get(index).copied().unwrap_or([128; 3]);
         let ground = color(0);
         let reserved = blended(color(1), ground, RESERVED_PERCENT);
-        let dimmed = blended(color(2), ground, DIMMED_PERCENT);
         let mut palette = vec![[128; 3]; 2 * PLACES];
         for index in 0..groups.legend().len().min(PLACES - 2) {
-            for (at, value) in [(index, color(index + 3)), (index + PLACES, dimmed)] {
+            let own = color(index + 2);
+            for (at, value) in [(index, own), (index + PLACES, blended(own, ground, DIMMED_PERCENT))] {
                 if let Some(kept) = palette.get_mut(at) {
                     *kept = value;
                 }

@@ -34,7 +34,7 @@ pub(super) struct GridPart {
 /// The colors of a grid, each with red, green, blue and opacity.
 pub(super) struct GridColors {
     pub(super) groups: PtrEq<Groups>,
-    /// The color of each entry of the legend, and the grey that it has while others are chosen.
+    /// The color of each entry of the legend, and that of it while others are chosen.
     pub(super) colors: Vec<[[u8; 4]; 2]>,
     /// Which rows are chosen; all other rows are pale. `None` if no row is chosen.
     pub(super) marked: Option<Vec<bool>>,

@@ -1,7 +1,7 @@
 //! The figure as marks, for paper.
 
 use blockyard_figure::{
-    BreakdownClass, Fill, Grid, GridKind, GridView, Groups, Pattern, Rect, Role, Scene, Size, grid_bounds,
+    BreakdownClass, Fill, Grid, GridKind, GridView, Groups, Rect, SMALL_FILL, Scene, Size, grid_bounds,
     grid_plot, grid_scene,
 };
 use leptos::prelude::*;
@@ -11,7 +11,7 @@ use crate::session::Session;
 
 /// The part of the figure that is shown now, with its legend, as marks; `None` until the allocations are
 /// collected. Reads signals.
-pub(super) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Option<Scene> {
+pub(crate) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Option<Scene> {
     let columns = session.figures().columns()?;
     let plot = grid_plot(size);
     let steps = session.figures().timeline_view_or_fit();
@@ -37,8 +37,7 @@ pub(super) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Opti
         add_entry(&mut scene, Fill::of(BreakdownClass::Cached), BreakdownClass::Cached.name());
     }
     if grid.most_hidden().count > 0 {
-        let fill = Fill { role: Role::Site(Role::SITES - 1), pattern: Pattern::Tint };
-        add_entry(&mut scene, fill, TOO_SMALL);
+        add_entry(&mut scene, SMALL_FILL, TOO_SMALL);
     }
     Some(scene)
 }

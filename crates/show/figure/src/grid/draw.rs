@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 use blockyard_record::{Bytes, Recording};
 
 use super::{AddressMap, Cell, Grid, GridKind, GridView};
-use crate::coloring::{Groups, LegendEntry};
-use crate::conversions::{ByteUnit, bytes_f64, count_f64, count_px, floor_count, px, round_bytes};
+use crate::coloring::Groups;
+use crate::conversions::{ByteUnit, bytes_f64, count_px, floor_count, px, round_bytes};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
-use crate::labels::baseline;
 use crate::role::{BreakdownClass, Role};
-use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
-use crate::text_width::text_width_px;
+use crate::scene::{Anchor, Dash, Scene, TextStyle};
 use crate::timeline::{
-    Clock, Series, TimelineView, XScale, columns_on, draw_failed_request, draw_x_axis, plot_sides,
-    step_points, tick_step, timeline_range,
+    Clock, Series, TimelineView, XScale, draw_outlines, draw_x_axis, plot_sides, plot_top, tick_step,
+    timeline_cursor, timeline_range,
 };
+
+/// Allocations that are too small to be drawn one by one: hatched, so that they are neither of the greys of a
+/// group.
+pub const SMALL_FILL: Fill = Fill { role: Role::Site(Role::SITES - 1), pattern: Pattern::Hatch };
 
 /// The rectangle of the cells in a figure of this size. Its left and right edges are those of a timeline's
 /// plot, so that both figures can be drawn below each other.
@@ -24,8 +26,8 @@ use crate::timeline::{
 pub fn grid_plot(size: Size) -> Rect {
     let size = size.tame();
     let (left, width_px) = plot_sides(size);
-    // The unit of the axis is at its upper end.
-    Rect::new(left, 20.0, width_px, (size.height_px - 42.0).max(1.0))
+    let top = plot_top(size);
+    Rect::new(left, top, width_px, (size.height_px - top - 22.0).max(1.0))
 }
 
 /// The axes around the cells of a figure of this size.
@@ -42,18 +44,18 @@ pub fn grid_scene(
     let plot = grid_plot(size);
     draw_x_axis(&mut scene, &XScale::by(clock, view.steps, plot), &view.steps, &plot);
     let (low, high) = (view.low, view.high);
-    let y = |bytes: f64| y_px(view, &plot, bytes);
+    let y = |bytes: f64| plot.bottom_px() - px((bytes - low) / (high - low).max(1.0)) * plot.height_px;
     let most = (plot.height_px / 28.0).clamp(1.0, 12.0);
     let most = u64::try_from(floor_count(f64::from(most))).unwrap_or(1);
     let step = tick_step(round_bytes(high - low), most);
     let unit = ByteUnit::of_ticks(step, round_bytes(high));
     let style = TextStyle::new(Role::TextMuted, 11.0).anchored(Anchor::End);
     let name = match kind {
-        GridKind::Stacked => "active bytes",
-        GridKind::Address => "addresses",
+        GridKind::Stacked => unit.name().to_owned(),
+        GridKind::Address => format!("addresses, {}", unit.name()),
     };
     let words = TextStyle { anchor: Anchor::Start, ..style };
-    scene.add_text(Point::new(2.0, plot.y_px - 8.0), format!("{name}, {}", unit.name()), words);
+    scene.add_text(Point::new(2.0, plot.y_px - 8.0), name, words);
     let mut tick = Bytes::new(round_bytes(low).get().next_multiple_of(step.get()));
     while bytes_f64(tick) <= high {
         let at = y(bytes_f64(tick)).round() - 0.5;
@@ -70,13 +72,8 @@ pub fn grid_scene(
     scene
 }
 
-/// The height of a byte.
-fn y_px(view: &GridView, plot: &Rect, bytes: f64) -> f32 {
-    plot.bottom_px() - px((bytes - view.low) / (view.high - view.low).max(1.0)) * plot.height_px
-}
-
-/// The bounds of stacked allocations, for drawing over a grid of the same view and size: the reserved bytes,
-/// the limit of the process or else the capacity, and the requests that failed.
+/// The bounds of stacked allocations, for drawing over a grid of the same view and size: the reserved bytes, the
+/// limit of the process and the capacity, the requests that failed, and both peaks.
 #[must_use]
 pub fn grid_bounds(
     series: &Series,
@@ -87,41 +84,8 @@ pub fn grid_bounds(
 ) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
-    let plot = grid_plot(size);
-    let steps = view.steps.clamp(series.step_count());
-    let scale = XScale::by(clock, steps, plot);
-    let y = |bytes: Bytes| y_px(view, &plot, bytes_f64(bytes));
-    let is_seen = |y: f32| y >= plot.y_px - 0.5 && y <= plot.bottom_px() + 0.5;
-    let columns = columns_on(&scale, series, recording, &steps, &plot);
-    // A line that leaves the shown bytes ends there.
-    for part in columns.split(|column| !is_seen(y(column.extent.high[3]))) {
-        let points = step_points(part, |column| y(column.extent.high[3]));
-        if points.len() >= 2 {
-            let (role, dash, width_px) = (Role::PeakReserved, Dash::Solid, 1.5);
-            scene.marks.push(Mark::Path { points, role, dash, width_px });
-        }
-    }
-    let last = columns.last().map_or(0, |column| column.last_moment);
-    let limit = series.process_limit(last);
-    let bound = limit.map(|limit| (limit.highest, format!("limit {}", limit.range_text())));
-    let capacity =
-        || Some((recording.known_capacity()?, format!("capacity {}", recording.known_capacity()?)));
-    if let Some((bytes, text)) = bound.or_else(capacity).filter(|(bytes, _)| is_seen(y(*bytes))) {
-        let level = y(bytes).round() + 0.5;
-        let ends = (Point::new(plot.x_px, level), Point::new(plot.right_px(), level));
-        scene.add_line(ends.0, ends.1, Role::Limit, Dash::Dashed, 1.0);
-        let width = text_width_px(&text, 11.0, Weight::Normal).ceil() + 6.0;
-        let plate = Rect::new(plot.x_px + 3.0, (level - 15.0).max(0.0).round(), width, 14.0);
-        scene.add_rect(plate, Fill::solid(Role::Background), None);
-        let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, 11.0));
-        scene.add_text(at, text, TextStyle::new(Role::Limit, 11.0));
-    }
-    for failed in series.failed() {
-        let x = scale.x_px(f64::from(failed.step) + 1.0);
-        if x >= plot.x_px && x <= plot.right_px() + 0.5 && is_seen(y(failed.reserved)) {
-            draw_failed_request(&mut scene, failed, x, &plot, y);
-        }
-    }
+    let bytes = (round_bytes(view.low), round_bytes(view.high));
+    draw_outlines(&mut scene, (series, recording), &view.steps, clock, grid_plot(size), bytes);
     scene
 }
 
@@ -136,29 +100,19 @@ pub struct GridCursor {
     pub pointer: Option<Point>,
 }
 
-/// The cursors, for drawing over a grid of the same view and size.
+/// The cursors, for drawing over `base`, a grid's axes and bounds of the same view.
 #[must_use]
-pub fn grid_cursor(view: &TimelineView, clock: Option<&Clock>, cursor: &GridCursor, size: Size) -> Scene {
-    let size = size.tame();
-    let mut scene = Scene::new(size.width_px, size.height_px);
-    let plot = grid_plot(size);
-    let scale = XScale::by(clock, *view, plot);
-    // The lines are at the pixel that shows the moment.
-    let place = |moment: usize| {
-        let (left, right) = (scale.x_px(count_f64(moment)), scale.x_px(count_f64(moment) + 1.0));
-        let x = if right - left >= 1.0 { right.floor() } else { left.floor() + 1.0 } + 0.5;
-        (x >= plot.x_px - 0.5 && x <= plot.right_px() + 1.5).then_some(x)
-    };
-    let ends = |x: f32| (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px() + 4.0));
+pub fn grid_cursor(
+    recording: &Recording,
+    base: &Scene,
+    view: &TimelineView,
+    clock: Option<&Clock>,
+    cursor: &GridCursor,
+) -> Scene {
+    let plot = grid_plot(Size::new(base.width_px, base.height_px));
+    let mut scene = timeline_cursor(Some(recording), base, &plot, view, clock, cursor.moment);
     if let Some(range) = cursor.range {
         timeline_range(&mut scene, view, clock, range, &plot);
-    }
-    if let Some(x) = place(cursor.moment) {
-        // The line in the background color makes the cursor visible on dark areas.
-        for (x, role) in [(x + 1.0, Role::Background), (x, Role::Cursor)] {
-            let (from, to) = ends(x);
-            scene.add_hairline(from, to, role);
-        }
     }
     if let Some(at) = cursor.pointer.filter(|at| plot.contains(at.x_px, at.y_px)) {
         let (x, y) = (at.x_px.floor() + 0.5, at.y_px.floor() + 0.5);
@@ -227,11 +181,8 @@ impl Grid {
 
     fn fill_of(value: u32, groups: &Groups) -> Fill {
         match Cell::of(value) {
-            Cell::Row(row) => {
-                let place = groups.legend().get(groups.place(row));
-                place.map_or(Fill::solid(Role::Group(Role::GROUPS - 1)), LegendEntry::fill)
-            }
-            Cell::Small => Fill { role: Role::Group(Role::GROUPS - 1), pattern: Pattern::Tint },
+            Cell::Row(row) => Fill::solid(groups.role(row)),
+            Cell::Small => SMALL_FILL,
             _ => Fill::of(BreakdownClass::Cached),
         }
     }

@@ -14,7 +14,7 @@ pub struct GridPaint<'a> {
     pub dots: [u8; 4],
     /// How many cells are as wide as a pixel of the page; 0 leaves the dots out.
     pub cells_per_px: f32,
-    /// The color of allocations that are too small to be drawn one by one.
+    /// The color of the lines of [`SMALL_FILL`](super::SMALL_FILL), on the figure's ground.
     pub small: [u8; 4],
     /// The color of the figure's ground, which shows between neighbors.
     pub ground: [u8; 4],
@@ -32,9 +32,9 @@ impl std::fmt::Debug for GridPaint<'_> {
 /// in percent.
 pub const RESERVED_PERCENT: u32 = 22;
 
-/// The part of the color of quiet text in the color of allocations that are not chosen while others are, in
-/// percent: a grey without a meaning, which differs from reserved memory.
-pub const DIMMED_PERCENT: u32 = 60;
+/// The part of its own color that an allocation keeps while others are chosen, in percent: a line stays the
+/// same line.
+pub const DIMMED_PERCENT: u32 = 35;
 
 /// `percent` of the color, and the rest of the ground.
 #[must_use]
@@ -54,6 +54,9 @@ const DIVIDED: usize = 5;
 
 /// An allocation over another color is divided from it by a line where it is at least this many cells high.
 const BORDERED: usize = 3;
+
+/// How many cells lie between the beginnings of two lines of a hatch.
+const HATCH: usize = 4;
 
 /// This many columns are turned into lines of the image at a time.
 const BAND: usize = 16;
@@ -118,6 +121,10 @@ impl Grid {
             };
             if cell == Cell::Reserved && dots.cells_per_px > 0.0 {
                 colors.extend((from..from + run.len()).map(|row| dots.color(column, row)));
+            } else if cell == Cell::Small {
+                let is_line = |row: usize| (column + row) % HATCH < HATCH / 2;
+                let line = |row| if is_line(row) { paint.small } else { paint.ground };
+                colors.extend((from..from + run.len()).map(line));
             } else {
                 colors.resize(colors.len() + run.len(), color);
             }
@@ -190,7 +197,7 @@ fn halfway(color: [u8; 4], other: [u8; 4]) -> [u8; 4] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{GridKind, GridView, NOTHING, RESERVED};
+    use super::super::{GridKind, GridView, NOTHING, RESERVED, SMALL};
     use super::*;
     use crate::allocations::Allocations;
     use crate::timeline::TimelineView;
@@ -231,6 +238,18 @@ mod tests {
         let image = grid.pixels(&paint, 0..width);
         let pixel = |at: usize| image[((height - 1 - at) * width + 1) * 4];
         assert_eq!([3, 4, 6].map(pixel), [10, 255, 200]);
+    }
+
+    #[test]
+    fn allocations_that_are_too_small_are_hatched() {
+        let view = GridView { steps: TimelineView::fit(1), low: 0.0, high: 1.0 };
+        let mut grid = Grid::new(&Allocations::default(), GridKind::Stacked, view, 8, 8);
+        grid.cells = vec![SMALL; 8 * 8];
+        let of_row = |_: usize| [0; 4];
+        let image = grid.pixels(&painted_with(&of_row), 0..8);
+        let lines = image.chunks_exact(4).filter(|pixel| pixel[0] == 2).count();
+        assert_eq!(lines, 32);
+        assert_ne!(image[..8 * 4], image[8 * 4..2 * 8 * 4], "no line is level");
     }
 
     #[test]

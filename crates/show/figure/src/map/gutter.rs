@@ -93,7 +93,7 @@ pub(super) fn draw_pool_heading(
     let ground = Rect::new(0.0, top_px + 2.0, right_px, 20.0);
     scene.add_rect(ground, Fill { role: Role::PoolLarge, pattern: Pattern::Solid }, None);
     let middle = top_px + 12.0;
-    draw_pool_mark(scene, pool_id, place, Point::new(14.0, middle));
+    draw_pool_mark(scene, place, Point::new(14.0, middle));
     let what = pool_heading(pool_id, view.pool_name(pool_id));
     let count = counted(segments, "segment");
     let texts = [
@@ -108,12 +108,10 @@ pub(super) fn draw_pool_heading(
     }
 }
 
-/// A square for the default pool; a number in a ring of its own color for each other one.
-fn draw_pool_mark(scene: &mut Scene, pool_id: PoolId, place: usize, center: Point) {
+/// A square with the number of the memory pool, which is 0 for the default pool.
+fn draw_pool_mark(scene: &mut Scene, place: usize, center: Point) {
     let square = Rect::new(center.x_px - 8.0, center.y_px - 8.0, 16.0, 16.0);
-    let color =
-        if pool_id == PoolId::DEFAULT { 0 } else { u8::try_from(place % 5).unwrap_or(0).saturating_add(1) };
-    scene.add_frame(square, Role::Stream(color), Dash::Solid, 2.0);
+    scene.add_frame(square, Role::TextMuted, Dash::Solid, 2.0);
     let style = TextStyle::new(Role::Text, TEXT_PX).bold().anchored(Anchor::Middle);
     scene.add_text(Point::new(center.x_px, baseline(center.y_px, TEXT_PX)), place.to_string(), style);
 }
@@ -126,7 +124,7 @@ fn draw_pool(scene: &mut Scene, pool: PoolKind, letter: &str, middle_px: f32) {
     scene.add_text(Point::new(14.0, baseline(middle_px, TEXT_PX)), letter, style);
 }
 
-/// A shape for each stream, which distinguishes streams without color.
+/// A shape for each stream, in the color of text: colors are those of blocks, which may show something else.
 fn draw_stream(scene: &mut Scene, place: u8, center: Point) {
     const SQUARE: &[(f64, f64)] = &[(-4.0, -4.0), (4.0, -4.0), (4.0, 4.0), (-4.0, 4.0)];
     const DIAMOND: &[(f64, f64)] = &[(0.0, -5.0), (5.0, 0.0), (0.0, 5.0), (-5.0, 0.0)];
@@ -134,23 +132,15 @@ fn draw_stream(scene: &mut Scene, place: u8, center: Point) {
     const DOWN: &[(f64, f64)] = &[(-5.0, -4.0), (5.0, -4.0), (0.0, 5.0)];
     const HOURGLASS: &[(f64, f64)] = &[(-4.0, -5.0), (4.0, -5.0), (-4.0, 5.0), (4.0, 5.0)];
     const RIGHT: &[(f64, f64)] = &[(-4.0, -5.0), (5.0, 0.0), (-4.0, 5.0)];
-    // Five shapes, and once they are used up the same shapes in other colors.
-    let (turn, shape) = match usize::from(place).checked_sub(1) {
-        None => (0, 0),
-        Some(place) => (place / 5, place % 5 + 1),
-    };
-    // The color is one of six.
-    let color = if place == 0 { 0 } else { (shape - 1 + turn) % 5 + 1 };
-    let shape = match shape {
-        0 => SQUARE,
-        1 => DIAMOND,
-        2 => UP,
-        3 => DOWN,
-        4 => HOURGLASS,
-        _ => RIGHT,
+    // The shapes of other streams than the default repeat; the name is beside the shape.
+    let shape = match usize::from(place).checked_sub(1).map(|place| place % 5) {
+        None => SQUARE,
+        Some(0) => DIAMOND,
+        Some(1) => UP,
+        Some(2) => DOWN,
+        Some(3) => HOURGLASS,
+        Some(_) => RIGHT,
     };
     let points = shape.iter().map(|(x, y)| Point::new(center.x_px + px(*x), center.y_px + px(*y))).collect();
-    scene
-        .marks
-        .push(Mark::Area { points, fill: Fill::solid(Role::Stream(u8::try_from(color).unwrap_or(0))) });
+    scene.marks.push(Mark::Area { points, fill: Fill::solid(Role::TextMuted) });
 }

@@ -16,24 +16,26 @@ pub(super) const TEXT_PX: f32 = 11.0;
 /// The vertical scale of a plot, from bytes to pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct YScale {
+    pub(super) low: Bytes,
     pub(super) top: Bytes,
     pub(super) plot: Rect,
 }
 
 impl YScale {
     pub(super) fn new(top: Bytes, plot: Rect) -> Self {
-        Self { top: top.max(Bytes::new(1)), plot }
+        Self { low: Bytes::ZERO, top: top.max(Bytes::new(1)), plot }
     }
 
     /// The height of a number of bytes, not rounded to whole pixels: a thin class keeps its share, and
     /// neighbors meet exactly.
     pub(super) fn y_px(&self, bytes: Bytes) -> f32 {
-        let share = (bytes_f64(bytes) / bytes_f64(self.top)).min(1.0);
+        let low = bytes_f64(self.low);
+        let share = ((bytes_f64(bytes) - low) / (bytes_f64(self.top) - low).max(1.0)).clamp(0.0, 1.0);
         self.plot.bottom_px() - px(share) * self.plot.height_px
     }
 
     pub(super) fn holds(&self, bytes: Bytes) -> bool {
-        bytes <= self.top
+        self.low <= bytes && bytes <= self.top
     }
 }
 

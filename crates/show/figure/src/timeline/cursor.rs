@@ -47,13 +47,14 @@ pub fn timeline_cursor(
     scene
 }
 
-/// The line, with gaps where the figure has a text.
+/// The line, with gaps where the figure has a text or the dot of a peak.
 fn draw_line(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect) {
     let (top, foot) =
         (if has_values(size_of(scene)) { plot.y_px - 4.0 } else { plot.y_px }, plot.bottom_px() + 4.0);
     let across = Rect::new(x - 1.0, top, 2.5, plot.bottom_px() - top);
-    let texts = base.marks.iter().filter(|mark| matches!(mark, Mark::Text { .. })).map(Mark::bounds);
-    let mut gaps: Vec<Rect> = texts.filter(|text| text.overlaps(&across)).collect();
+    let is_kept = |mark: &&Mark| matches!(mark, Mark::Text { .. } | Mark::Rounded { .. });
+    let kept = base.marks.iter().filter(is_kept).map(Mark::bounds);
+    let mut gaps: Vec<Rect> = kept.filter(|text| text.overlaps(&across)).collect();
     gaps.sort_by(|one, other| one.y_px.total_cmp(&other.y_px));
     let mut from = top;
     let ends = gaps.iter().map(|gap| (gap.y_px - 1.0, gap.bottom_px() + 1.0));

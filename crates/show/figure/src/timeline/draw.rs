@@ -269,7 +269,7 @@ fn spans_of_limits<'a>(
 }
 
 /// The area that the process may not reserve, under the areas of the classes.
-fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) {
+pub(super) fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) {
     for (span, limit) in spans_of_limits(series, columns) {
         let Some(limit) = limit.filter(|limit| range.holds(limit.highest)) else { continue };
         let (Some(first), Some(last)) = (span.first(), span.last()) else { continue };
@@ -289,7 +289,7 @@ fn draw_beyond_limit(scene: &mut Scene, series: &Series, columns: &[Column], ran
 
 /// Lines at the capacity and at the limit of the process, with their values where there is room. Returns the
 /// bounds whose values have no room.
-fn draw_bounds(
+pub(super) fn draw_bounds(
     scene: &mut Scene,
     series: &Series,
     air: &Air<'_>,

@@ -45,7 +45,7 @@ const FAILED_PX: f32 = 14.0;
 /// Draws a request that failed on top of the reserved bytes, as high as the segment that it needed: so the
 /// reader sees by how much it does not fit below the limit. Where enough bytes were free in pieces, the largest
 /// piece is drawn beside it. `y_px` is the vertical scale. Returns the request's rectangle.
-pub(crate) fn draw_failed_request(
+fn draw_failed_request(
     scene: &mut Scene,
     failed: &FailedRequest,
     x_px: f32,
@@ -99,7 +99,7 @@ pub(super) fn draw_failed_requests(scene: &mut Scene, series: &Series, scale: &X
     }
     for mark in marks {
         let failed = series.failed().iter().find(|failed| mark.what == TargetId::FailedStep(failed.step));
-        let Some(failed) = failed else { continue };
+        let Some(failed) = failed.filter(|failed| air.range.holds(failed.reserved)) else { continue };
         let x = scale.x_px(f64::from(failed.step) + 1.0).floor() + 0.5;
         draw_failed_request(scene, failed, x, &air.range.plot, |bytes| air.range.y_px(bytes));
         let texts = failed_texts(failed);
@@ -146,11 +146,7 @@ pub(super) fn draw_peak(
         if bytes.is_zero() || !is_seen {
             continue;
         }
-        let texts = [
-            format!("{name} {bytes}, request {}", grouped(moment)),
-            format!("{name} {bytes}"),
-            format!("peak {bytes}"),
-        ];
+        let texts = [format!("{name} {bytes}, request {}", grouped(moment)), format!("{name} {bytes}")];
         // A run that fails fails at its peak most often, and the failure has the name there.
         let is_at_failure = scene.targets.iter().any(|target| {
             matches!(target.what, TargetId::FailedStep(_))
@@ -221,7 +217,9 @@ fn draw_point(
     } else {
         scene.add_target(Rect::new(at.x_px - 5.0, at.y_px - 5.0, 10.0, 10.0), target);
     }
-    for (size, role) in [(7.0, Role::Background), (5.0, role)] {
+    // The dot of the reserved bytes is hollow, so that the peaks are told apart without color.
+    let hollow = (role == Role::PeakReserved).then_some((2.0, Role::Background));
+    for (size, role) in [(8.0, Role::Background), (6.0, role)].into_iter().chain(hollow) {
         let dot = Rect::new(at.x_px - size / 2.0, at.y_px - size / 2.0, size, size);
         scene.add_rounded(dot, Fill::solid(role), size / 2.0);
     }

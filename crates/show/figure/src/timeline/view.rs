@@ -102,8 +102,13 @@ pub(super) fn plot_over_one_line(size: Size) -> Rect {
 /// The plot above the axis of steps and `below_px` further pixels.
 fn plot_above(size: Size, below_px: f32) -> Rect {
     let (left, width_px) = plot_sides(size);
-    let top = if has_values(size) { 20.0 + VALUES_PX } else { 20.0 };
+    let top = plot_top(size);
     Rect::new(left, top, width_px, (size.height_px - top - 22.0 - below_px).max(1.0))
+}
+
+/// Where the plot of a figure over time begins below names, and below the values at the cursor.
+pub(crate) fn plot_top(size: Size) -> f32 {
+    if has_values(size) { 20.0 + VALUES_PX } else { 20.0 }
 }
 
 /// Where the plot of a figure over time of this size begins, and its width.

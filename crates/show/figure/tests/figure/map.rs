@@ -47,7 +47,7 @@ fn a_step_that_splits_a_new_segment() {
         rect 0,25 172x24 PoolLarge
         frame 6,29 16x16 TextMuted
         text "L" 14,41 11px Text middle bold
-        area 31,33 39,33 39,41 31,41 Stream(0)
+        area 31,33 39,33 39,41 31,41 TextMuted
         text "20 MiB" 166,41 11px Text end
         text "default" 44,41 11px TextMuted
         rect 178,27 115x20 Requested

@@ -1,8 +1,6 @@
 //! Colors that lie beside each other are distinguishable, also for people who are color blind.
 
-use blockyard_figure::{
-    BreakdownClass, DIMMED_PERCENT, Fill, Pattern, RESERVED_PERCENT, Role, Theme, blended,
-};
+use blockyard_figure::{BreakdownClass, DIMMED_PERCENT, Fill, Pattern, Role, Theme, blended};
 
 use blockyard_record::StackCategory;
 
@@ -334,19 +332,24 @@ fn the_steps_of_an_ordered_quantity_go_from_the_background_on() {
 }
 
 #[test]
-fn dimmed_allocations_stand_out_from_reserved_memory_and_chosen_ones_from_them() {
-    for theme in [Theme::Light, Theme::Dark] {
+fn a_dimmed_allocation_keeps_its_hue_and_stands_out_from_chosen_ones_and_from_the_ground() {
+    let roles = (0..Role::GROUPS).map(Role::Group).chain((0..Role::SITES).map(Role::Site));
+    for (role, theme) in roles.flat_map(|role| [(role, Theme::Light), (role, Theme::Dark)]) {
         let of = |role: Role| hex(&theme.color(role)).map(|part| part as u8);
-        let ground = of(Role::Background);
-        let color = |role, percent| {
-            let mixed = blended(of(role), ground, percent).map(|part| format!("{part:02x}"));
-            linear(&format!("#{}", mixed.concat()))
+        let (own, ground) = (of(role), of(Role::Background));
+        let text = |color: [u8; 3]| format!("#{}", color.map(|part| format!("{part:02x}")).concat());
+        let dimmed = blended(own, ground, DIMMED_PERCENT);
+        let color = |color: [u8; 3]| linear(&text(color));
+        let name = format!("{role:?}");
+        assert_apart(theme, 20.0, (&name, color(own)), ("dimmed", color(dimmed)));
+        assert_apart(theme, 8.0, ("the ground", color(ground)), (&format!("dimmed {name}"), color(dimmed)));
+        let hue = |color: [u8; 3]| {
+            let [_, a, b] = lab(linear(&text(color)));
+            (b.atan2(a).to_degrees(), a.hypot(b))
         };
-        let (reserved, dimmed) =
-            (color(Role::Cached, RESERVED_PERCENT), color(Role::TextMuted, DIMMED_PERCENT));
-        assert_apart(theme, 20.0, ("dimmed", dimmed), ("reserved", reserved));
-        let luminance = |[red, green, blue]: Color| 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
-        let (one, other) = (luminance(dimmed), luminance(reserved));
-        assert!(one.max(other) / one.min(other) >= 1.7, "{theme:?}: {:.2}", one.max(other) / one.min(other));
+        let ((own_hue, chroma), (dimmed_hue, _)) = (hue(own), hue(dimmed));
+        // A grey has no hue, and the dark ground has one.
+        let turned = (own_hue - dimmed_hue + 540.0).rem_euclid(360.0) - 180.0;
+        assert!(chroma < 20.0 || turned.abs() < 30.0, "{theme:?}: {name} turns by {turned:.0} degrees");
     }
 }

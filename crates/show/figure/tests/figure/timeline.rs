@@ -1,6 +1,7 @@
 use blockyard_figure::{
-    Anchor, Clock, Dash, Mark, Point, Rect, Role, Scene, Series, Size, TargetId, Theme, TimelineView,
-    describe_target, timeline, timeline_cursor, timeline_plot, timeline_step_at,
+    Anchor, Clock, Dash, GridCursor, GridView, Mark, Point, Rect, Role, Scene, Series, Size, TargetId, Theme,
+    TimelineView, describe_target, grid_bounds, grid_cursor, timeline, timeline_cursor, timeline_plot,
+    timeline_step_at,
 };
 use blockyard_record::{Bytes, Marker, Recording};
 use expect_test::expect_file;
@@ -311,4 +312,41 @@ fn the_legend_names_what_is_there() {
     let mut rounded = Program::new(Bytes::gib(1));
     rounded.alloc("a", Bytes::new(3_000_001));
     assert!(named(&rounded.recording(), "rounding"));
+}
+
+/// Over stacked allocations the peaks have their names and their dots, of which that of the reserved bytes is
+/// hollow, and the line of the cursor leaves both in sight. A part of the bytes without a peak has no name of it.
+#[test]
+fn the_outlines_of_stacked_allocations_tell_the_peaks_apart() {
+    let recording = story().recording();
+    let series = Series::new(&recording);
+    let steps = TimelineView::fit(recording.step_count());
+    let bounds = |low: f64, high: f64| {
+        grid_bounds(&series, &recording, &GridView { steps, low, high }, None, Size::new(900.0, 420.0))
+    };
+    let mib = |count: u32| f64::from(count << 20);
+    let scene = bounds(0.0, mib(120));
+    let has_text = |scene: &Scene, text: &str| {
+        scene
+            .marks
+            .iter()
+            .any(|mark| matches!(mark, Mark::Text { text: found, .. } if found.starts_with(text)))
+    };
+    assert!(has_text(&scene, "peak allocated 75.59 MiB") && has_text(&scene, "peak reserved 94 MiB"));
+    let dots = |role: Role| {
+        let is_dot = |mark: &&Mark| matches!(mark, Mark::Rounded { fill, .. } if fill.role == role);
+        scene.marks.iter().filter(is_dot).map(Mark::bounds).collect::<Vec<_>>()
+    };
+    let (allocated, reserved, ground) =
+        (dots(Role::PeakAllocated), dots(Role::PeakReserved), dots(Role::Background));
+    assert_eq!((allocated.len(), reserved.len(), ground.len()), (1, 1, 3));
+    for (at, _) in [(13, allocated), (14, reserved)] {
+        let cursor = GridCursor { moment: at, ..GridCursor::default() };
+        let over = grid_cursor(&recording, &scene, &steps, None, &cursor);
+        let lines = over.marks.iter().filter(|mark| matches!(mark, Mark::Line { role: Role::Cursor, .. }));
+        assert!(lines.map(Mark::bounds).all(|line| ground.iter().all(|dot| !dot.overlaps(&line))), "{at}");
+    }
+    let part = bounds(mib(10), mib(60));
+    assert!(!has_text(&part, "peak"));
+    assert!(has_text(&bounds(mib(90), mib(100)), "peak reserved"));
 }
