@@ -101,19 +101,16 @@ pub(crate) fn headline(session: Session) -> AnyView {
 fn comparison_line(state: &ComparisonState) -> AnyView {
     let (class, words) = match state {
         ComparisonState::Done(comparison) => {
-            let class = match (comparison.is_identical(), comparison.counts.is_empty()) {
-                (true, _) => "headline",
-                (false, true) => "headline quiet",
-                (false, false) => "headline differs",
-            };
             let is_empty = comparison.counts.is_empty();
+            let is_alike = comparison.is_identical() || is_empty;
+            let class = if is_alike { "headline" } else { "headline differs" };
             (class, if is_empty { comparison.headline() } else { comparison.meaning() })
         }
-        ComparisonState::Missing(why) => ("headline quiet", format!("not compared: {why}")),
+        ComparisonState::Missing(why) => ("headline", format!("not compared: {why}")),
         ComparisonState::Running(progress) => {
             let percent = percent_done(progress.done, progress.total);
             let words = format!("comparing with our allocator … {percent}%");
-            return view! { <p class="headline quiet" data-testid="comparing">{words}</p> }.into_any();
+            return view! { <p class="headline" data-testid="comparing">{words}</p> }.into_any();
         }
     };
     view! { <p class=class data-testid="headline">{words}</p> }.into_any()
