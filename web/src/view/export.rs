@@ -14,6 +14,7 @@ use crate::lab::Sheet;
 use crate::link::{Link, LinkTarget};
 use crate::navigation::Place;
 use crate::session::Session;
+use crate::view::allocations::whole_scene;
 use crate::view::stage_scene;
 
 /// The width of a figure in a file, and the height of one over time.
@@ -30,6 +31,23 @@ fn file_name(session: Session, ending: &str) -> String {
     format!("{}{ending}", stem.trim_matches('-'))
 }
 
+/// An SVG file of more marks opens slowly, so that the states are drawn in place of the allocations.
+const MAX_SVG_MARKS: usize = 50_000;
+
+/// Memory over time as the page shows it: a file by its allocations or by its states, everything else by states.
+fn over_time_scene(session: Session, is_svg: bool) -> Scene {
+    let size = Size::new(WIDTH_PX, HEIGHT_PX);
+    let is_of_file = session.shows_recording() && !session.figures().is_by_state.get();
+    let groups = session.figures().color_groups().filter(|_| is_of_file);
+    let allocations = groups.and_then(|groups| whole_scene(session, &groups, size));
+    let is_small = |scene: &Scene| !is_svg || scene.marks.len() <= MAX_SVG_MARKS;
+    allocations.filter(is_small).unwrap_or_else(|| {
+        let (run, clock) = (session.run.get(), session.figures().clock.get());
+        let view = session.figures().timeline_view_or_fit();
+        timeline(&run.series, &run.recording, &view, clock.as_deref(), size)
+    })
+}
+
 /// Saves the figure as a file: memory over time with the limit, and in a lesson the memory of the device. An SVG
 /// file has a title, a description and the link; a PNG file has the page's colors.
 pub(crate) fn save_figure(session: Session, is_svg: bool) {
@@ -38,8 +56,7 @@ pub(crate) fn save_figure(session: Session, is_svg: bool) {
     let view = untrack(|| session.figures().timeline_view_or_fit());
     let steps = session.player.with_untracked(|player| player.steps);
     let (scene, heading, words) = if is_run {
-        let size = Size::new(WIDTH_PX, HEIGHT_PX);
-        let scene = timeline(&run.series, &run.recording, &view, None, size);
+        let scene = untrack(|| over_time_scene(session, is_svg));
         let heading = heading(session, "memory over time", ShownPart::of_view(&view));
         (Some(scene), heading, timeline_text(&run.series, &run.recording))
     } else {
@@ -52,13 +69,18 @@ pub(crate) fn save_figure(session: Session, is_svg: bool) {
     let scene = scene.under_heading(&title, &facts);
     if is_svg {
         let words = format!("{words} {}. {}", facts.join(", "), link(session));
-        let text = scene.to_svg(Theme::Light, &title, &words);
+        let text = scene.to_svg(light_theme(session), &title, &words);
         return browser::download(&file_name(session, ".svg"), &text, "image/svg+xml");
     }
     match picture(&scene) {
         Some(url) => browser::download_url(&file_name(session, "@2x.png"), &url),
         None => session.show_error("This browser made no picture of the figure."),
     }
+}
+
+/// The colors of a figure on white, with the states as the page has them.
+pub(crate) fn light_theme(session: Session) -> Theme {
+    if untrack(|| session.figures().colors_blocks()) { Theme::LightFile } else { Theme::Light }
 }
 
 /// The title and the facts over a figure in a file.

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::{
-    Mark, Size, Theme, breakdown_text, escaped, timeline, timeline_cursor, timeline_plot, timeline_text,
+    Mark, Size, breakdown_text, escaped, timeline, timeline_cursor, timeline_plot, timeline_text,
 };
 use leptos::prelude::*;
 
@@ -16,6 +16,7 @@ use crate::files::ComparisonState;
 use crate::navigation::Place;
 use crate::numbers::grouped_count;
 use crate::session::Session;
+use crate::view::export::light_theme;
 use crate::view::stage_scene;
 
 /// Figures are laid out for a sheet of paper, and scaled to it.
@@ -72,7 +73,7 @@ pub(crate) fn content(session: Session) -> String {
     scene.marks.extend(cursor.into_iter().filter(|mark| matches!(mark, Mark::Line { .. })));
     let words = timeline_text(&run.series, recording);
     let of_all = format!("request {} of {}", grouped_count(steps), grouped_count(recording.step_count()));
-    let svg = scene.to_svg(Theme::Light, &format!("{title}: memory over time"), &words);
+    let svg = scene.to_svg(light_theme(session), &format!("{title}: memory over time"), &words);
     let _ = write!(
         out,
         "<figure><h2>Memory over time</h2>{svg}<figcaption>The line is at {of_all}.</figcaption></figure>"
@@ -82,7 +83,7 @@ pub(crate) fn content(session: Session) -> String {
     }
     let words = session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default();
     if let Some(scene) = stage_scene(session, WIDTH_PX) {
-        let svg = scene.to_svg(Theme::Light, &format!("{title}: memory of the device"), &words);
+        let svg = scene.to_svg(light_theme(session), &format!("{title}: memory of the device"), &words);
         let _ = write!(
             out,
             "<figure><h2>Memory of the device after {of_all}</h2>{svg}<figcaption>{}</figcaption></figure>",

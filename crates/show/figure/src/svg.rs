@@ -69,6 +69,7 @@ fn is_plain(pattern: Pattern) -> bool {
 fn pattern_id(theme: Theme, role: Role, pattern: Pattern) -> String {
     let theme = match theme {
         Theme::Light => "light",
+        Theme::LightFile => "file",
         Theme::Dark => "dark",
         Theme::Page => "page",
     };

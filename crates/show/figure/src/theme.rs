@@ -7,6 +7,9 @@ use crate::role::Role;
 pub enum Theme {
     /// Concrete colors on white.
     Light,
+    /// Concrete colors on white, as the page has them for a file: hues belong to lines, streams or pools, and the
+    /// states of memory are grey.
+    LightFile,
     /// Concrete colors on near black.
     Dark,
     /// The page's CSS variables, see [`theme_css`].
@@ -19,6 +22,10 @@ impl Theme {
     pub fn color(self, role: Role) -> String {
         match self {
             Self::Light => colors(role).0.to_owned(),
+            Self::LightFile => {
+                let grey = GREY_STATES.iter().find(|(known, ..)| *known == role);
+                grey.map_or(colors(role).0, |(_, light, _)| light).to_owned()
+            }
             Self::Dark => colors(role).1.to_owned(),
             Self::Page => format!("var({})", role.css_variable()),
         }
@@ -34,7 +41,8 @@ fn colors(role: Role) -> (&'static str, &'static str) {
 /// The colors as CSS: the variables of every role for light, and for dark where the system or `data-theme`
 /// says so.
 ///
-/// `<html data-theme="light">` and `<html data-theme="dark">` overrule the system.
+/// `<html data-theme="light">` and `<html data-theme="dark">` overrule the system. With `data-grey-states` the
+/// states of memory are grey, as in [`Theme::LightFile`].
 #[must_use]
 pub fn theme_css() -> String {
     let block = |theme: Theme, indent: &str| {
@@ -42,14 +50,29 @@ pub fn theme_css() -> String {
             format!("{text}{indent}{}: {};\n", role.css_variable(), theme.color(*role))
         })
     };
+    let [light, dark] = [0, 1].map(|place| {
+        GREY_STATES.iter().fold(String::new(), |text, (role, light, dark)| {
+            format!("{text}  {}: {};\n", role.css_variable(), if place == 0 { light } else { dark })
+        })
+    });
     format!(
         ":root {{\n{}}}\n@media (prefers-color-scheme: dark) {{\n  :root:not([data-theme=\"light\"]) {{\n{}  }}\n}}\n\
-         :root[data-theme=\"dark\"] {{\n{}}}\n",
+         :root[data-theme=\"dark\"] {{\n{}}}\n:root[data-grey-states] {{\n{light}}}\n\
+         :root[data-grey-states][data-theme=\"dark\"] {{\n{dark}}}\n@media (prefers-color-scheme: dark) {{\n\
+         :root[data-grey-states]:not([data-theme=\"light\"]) {{\n{dark}}}\n}}\n",
         block(Theme::Light, "  "),
         block(Theme::Dark, "    "),
         block(Theme::Dark, "  "),
     )
 }
+
+/// The states of memory on white and on near black while hues belong to groups of allocations; their patterns
+/// tell the states apart.
+const GREY_STATES: [(Role, &str, &str); 3] = [
+    (Role::Requested, "#64748b", "#8190a5"),
+    (Role::Rounding, "#475569", "#cbd5e1"),
+    (Role::PeakAllocated, "#334155", "#e2e8f0"),
+];
 
 // Each role on white and on near black. Hues after Okabe and Ito, darkened on white where the original has a
 // contrast below 3:1. The tests measure the contrast.
@@ -202,7 +225,8 @@ mod tests {
     fn the_css_names_every_role_in_both_themes() {
         let css = theme_css();
         for role in Role::ALL {
-            assert_eq!(css.matches(&format!("{}:", role.css_variable())).count(), 3, "{role:?}");
+            let greys = GREY_STATES.iter().filter(|(known, ..)| *known == role).count() * 3;
+            assert_eq!(css.matches(&format!("{}:", role.css_variable())).count(), 3 + greys, "{role:?}");
         }
     }
 }

@@ -80,7 +80,7 @@ pub(crate) fn write_head(out: &mut String, title: &str, more_style: &str) {
     let style = STYLE.replace("FONT_FAMILY", FONT_FAMILY);
     let _ = write!(
         out,
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+        "<!doctype html>\n<html lang=\"en\" data-grey-states>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n<meta name=\"generator\" \
          content=\"Blockyard {VERSION}\">\n<title>{} · GPU memory report</title>\n<style>\n{theme}{style}{more_style}</style>\n<main>\n",

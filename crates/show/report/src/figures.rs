@@ -82,12 +82,12 @@ fn caption(shown: &DeviceFigures<'_>) -> String {
     let (step, all) = (grouped(moment.steps), grouped(recording.step_count()));
     let grows = shown.grows.map_or_else(String::new, |(first, last)| {
         format!(
-            " The dashed lines mark the first and the last allocation of what grows most: steps {} and {}.",
+            " The dashed lines mark the first and the last allocation of what grows most: requests {} and {}.",
             grouped(first),
             grouped(last)
         )
     });
-    format!("The thick vertical line marks {what}: step {step} of {all}. A step is one request.{grows}")
+    format!("The thick vertical line marks {what}: request {step} of {all}.{grows}")
 }
 
 /// Writes a drawing in two widths, each with the class of the style that shows this width.

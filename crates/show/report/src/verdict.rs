@@ -91,7 +91,9 @@ impl VerdictPart<'_> {
         if let Some(moment) = finding.moments.first() {
             if let Some((first, last)) = self.steps(finding) {
                 let (first, last) = (grouped(first), grouped(last));
-                links.push(format!("<a href=\"#over-time-{place}\">from step {first} to step {last}</a>"));
+                links.push(format!(
+                    "<a href=\"#over-time-{place}\">from request {first} to request {last}</a>"
+                ));
             } else if matches!(moment.name, MomentName::Failure | MomentName::Peak) {
                 links.push(format!("<a href=\"#segments-{place}\">the segments then</a>"));
             }

@@ -374,7 +374,7 @@ fn sentences_of_the_verdict_lead_to_their_places() {
     for wanted in ["over-time-0", "segments-0", "holders-0", "setting-0-"] {
         assert!(targets.iter().any(|target| target.starts_with(wanted)), "{wanted}: {targets:?}");
     }
-    let steps = html.split("#over-time-0\">from step ").nth(1).unwrap().split("</a>").next().unwrap();
+    let steps = html.split("#over-time-0\">from request ").nth(1).unwrap().split("</a>").next().unwrap();
     let (first, last) = steps.split_once(" to step ").unwrap();
     assert!(html.contains(&format!("what grows most: steps {first} and {last}.")), "{steps}");
 }
