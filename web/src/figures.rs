@@ -348,6 +348,11 @@ impl Feature<FigureSignals> {
         });
     }
 
+    /// Whether a file's memory over time is drawn by its allocations, in place of its states. Reads signals.
+    pub(crate) fn shows_allocations(self) -> bool {
+        self.session.shows_recording() && !self.is_by_state.get()
+    }
+
     /// Brings the figure with the chosen allocations into sight, after a choice in a table or an answer. In one
     /// column the panel at the foot of the window shows the choice.
     pub(crate) fn show_choice(self) {

@@ -132,7 +132,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
                 <canvas node_ref=base role="img" data-testid="lifetimes" aria-label=label></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
-            {move || session.shows_recording().then(|| divider(SizedPanel::Timeline))}
+            {move || session.figures().shows_allocations().then(|| divider(SizedPanel::Timeline))}
             {legend(figure)}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
             {figure.tip.view()}
@@ -155,7 +155,7 @@ fn head(figure: AllocationsFigure) -> AnyView {
     view! {
         <div class="head">
             <h2>{move || if session.shows_recording() { "Memory over time" } else { "Allocations over time" }}</h2>
-            {move || session.shows_recording().then(|| axes(session))}
+            {move || session.figures().shows_allocations().then(|| axes(session))}
             {check("by-address", "At addresses", "Each allocation at its address; else stacked, a color on top of another", flag(move || figures.kind.get() == GridKind::Address), place)}
             {select("color-by", "What colors say", colors, text(move || session.figures().color_by().name().to_owned()), pick_color)}
             <span class="spacer"></span>

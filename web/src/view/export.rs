@@ -37,8 +37,7 @@ const MAX_SVG_MARKS: usize = 50_000;
 /// Memory over time as the page shows it: a file by its allocations or by its states, everything else by states.
 fn over_time_scene(session: Session, is_svg: bool) -> Scene {
     let size = Size::new(WIDTH_PX, HEIGHT_PX);
-    let is_of_file = session.shows_recording() && !session.figures().is_by_state.get();
-    let groups = session.figures().color_groups().filter(|_| is_of_file);
+    let groups = session.figures().color_groups().filter(|_| session.figures().shows_allocations());
     let allocations = groups.and_then(|groups| whole_scene(session, &groups, size));
     let is_small = |scene: &Scene| !is_svg || scene.marks.len() <= MAX_SVG_MARKS;
     allocations.filter(is_small).unwrap_or_else(|| {

@@ -67,7 +67,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
                 <canvas node_ref=base role="img" data-testid="timeline" aria-label=text(move || label.get())></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
             </div>
-            {divider(SizedPanel::Timeline)}
+            {move || (!session.figures().shows_allocations()).then(|| divider(SizedPanel::Timeline))}
             {it.tip.view()}
         </section>
     }
@@ -104,11 +104,8 @@ impl Timeline {
         match gesture {
             Gesture::Hover => self.hover(at, event),
             Gesture::Leave => self.leave(),
-            Gesture::Choose => match self.target_at(at) {
-                Some(TargetId::PeakAllocated) => self.session.seek_peak(false),
-                Some(TargetId::PeakReserved) => self.session.seek_peak(true),
-                _ => return self.over_time.act(gesture, at),
-            },
+            Gesture::Choose
+                if self.scene.get_untracked().is_some_and(|it| go_to_mark(self.session, &it, at)) => {}
             _ => return self.over_time.act(gesture, at),
         }
         true
@@ -130,19 +127,10 @@ impl Timeline {
         plot.contains(at.x_px, at.y_px).then(|| self.over_time.moment(at.x_px))
     }
 
-    /// The mark or the name at a place of the figure.
-    fn target_at(self, at: Point) -> Option<TargetId> {
-        let scene = self.scene.get_untracked()?;
-        scene.hit(at.x_px, at.y_px).map(|target| target.what)
-    }
-
     /// The words about the mark at a place of the figure, or else the values of the moment there.
     fn words_at(self, at: Point, step: Option<usize>) -> Option<String> {
-        let session = self.session;
-        let words = self.target_at(at).and_then(|target| {
-            session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
-        });
-        words.or_else(|| moment_text(session, step?))
+        let words = self.scene.get_untracked().and_then(|scene| mark_text(self.session, &scene, at));
+        words.or_else(|| moment_text(self.session, step?))
     }
 
     /// Shows the words about the place that the pointer is on now.
@@ -181,12 +169,28 @@ fn head(session: Session) -> AnyView {
     view! {
         <div class="head">
             <h2>"Memory over time"</h2>
-            {axes(session)}
+            {move || (!session.figures().shows_allocations()).then(|| axes(session))}
             <span class="spacer"></span>
             {show_all(session, "fit-timeline")}
         </div>
     }
     .into_any()
+}
+
+/// The words about the mark or the name at a place of a figure over time.
+pub(super) fn mark_text(session: Session, scene: &Scene, at: Point) -> Option<String> {
+    let target = scene.hit(at.x_px, at.y_px)?.what;
+    session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
+}
+
+/// Goes to the peak whose mark or name is at a place of a figure over time. Returns whether there is one.
+pub(super) fn go_to_mark(session: Session, scene: &Scene, at: Point) -> bool {
+    let target = scene.hit(at.x_px, at.y_px).map(|target| target.what);
+    let is_peak = matches!(target, Some(TargetId::PeakAllocated | TargetId::PeakReserved));
+    if is_peak {
+        session.seek_peak(target == Some(TargetId::PeakReserved));
+    }
+    is_peak
 }
 
 /// The values of the breakdown after `step` steps, a line for each, and the markers around this moment.

@@ -6,6 +6,11 @@ use web_sys::MouseEvent;
 use crate::browser;
 use crate::view::kit::{flag, text};
 
+/// The distance of a tooltip from the pointer, across and along.
+const GAP_PX: f64 = 24.0;
+/// The room that a tooltip needs above the pointer.
+const ABOVE_PX: f64 = 260.0;
+
 /// A tooltip that follows the pointer; a handle that is copied freely. It never changes the layout of the
 /// page.
 #[derive(Clone, Copy)]
@@ -45,19 +50,20 @@ impl Tip {
         let words = text(move || {
             self.shown.with(|tip| tip.as_ref().map(|(text, _, _)| text.clone()).unwrap_or_default())
         });
-        // The tooltip is on the side of the pointer where there is more room.
+        // The tooltip is beside the pointer, on the side with more room, and above it where there is room: data
+        // lie below more often. A gap keeps what is near the pointer in sight.
         let style = text(move || {
             let (x, y) = self.shown.with(|tip| tip.as_ref().map_or((0.0, 0.0), |(_, x, y)| (*x, *y)));
             let (width, height) = browser::window_size();
             let across = if x > width / 2.0 {
-                format!("right:{}px", width - x + 12.0)
+                format!("right:{}px", width - x + GAP_PX)
             } else {
-                format!("left:{}px", x + 12.0)
+                format!("left:{}px", x + GAP_PX)
             };
-            let along = if y > height / 2.0 {
-                format!("bottom:{}px", height - y + 12.0)
+            let along = if y > ABOVE_PX.min(height / 2.0) {
+                format!("bottom:{}px", height - y + GAP_PX)
             } else {
-                format!("top:{}px", y + 16.0)
+                format!("top:{}px", y + GAP_PX)
             };
             format!("{across};{along}")
         });

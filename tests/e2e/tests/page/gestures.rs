@@ -58,17 +58,24 @@ fn check_wheel_leaves_the_reader_free(page: &Page, css: &str, at: (f64, f64)) ->
     .map(drop)
 }
 
+/// The figure of memory over time: of a file its allocations, unless it shows the states.
+fn over_time(page: &Page) -> Result<&'static str> {
+    let is_by_state = page.execute("return document.querySelector('.timeline').checkVisibility()", &[])?;
+    Ok(if is_by_state == json!(true) { "timeline" } else { "lifetimes" })
+}
+
 /// The step that memory over time shows in the middle of its plot.
 fn middle_step(page: &Page) -> Result<u64> {
-    let figure = page.rect(&id("timeline"))?;
+    let name = over_time(page)?;
+    let figure = page.rect(&id(name))?;
     let x = f64::midpoint(62.0, figure.width - 12.0);
-    page.hover_at(&id("timeline"), x - 3.0, figure.height / 3.0)?;
-    page.hover_at(&id("timeline"), x, figure.height / 3.0)?;
-    let tip = ".timeline [data-testid='tooltip']";
-    page.wait_text(tip, "after request")?;
-    let text = page.text(tip)?;
-    let step = text.lines().next().and_then(|line| line.strip_prefix("after request ")).context("a step")?;
-    Ok(step.replace(',', "").parse()?)
+    page.hover_at(&id(name), x - 3.0, figure.height / 3.0)?;
+    page.hover_at(&id(name), x, figure.height / 3.0)?;
+    let tip = format!(".{name} [data-testid='tooltip']");
+    page.wait_text(&tip, "after request")?;
+    let text = page.text(&tip)?;
+    let step = text.lines().find_map(|line| line.strip_prefix("after request ")).context("a step")?;
+    Ok(step.split(':').next().unwrap_or_default().replace(',', "").parse()?)
 }
 
 fn wait_for_step(page: &Page, what: &str, is_wanted: impl Fn(u64) -> bool) -> Result<u64> {
@@ -83,12 +90,13 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
         (sides.0 + (figure.width - sides.0 - sides.1) * part, figure.height * if follows { 0.5 } else { 0.4 })
     };
     let whole = middle_step(page)?;
+    let fit = id(if over_time(page)? == "timeline" { "fit-timeline" } else { "fit" });
     // The wheel zooms at the pointer.
     page.hover_at(css, at(0.8).0, at(0.8).1)?;
     for _ in 0..4 {
         page.wheel(css, at(0.8), IN_PX)?;
     }
-    page.wait_for(&id("fit"))?;
+    page.wait_for(&fit)?;
     let zoomed = wait_for_step(page, "the part at the pointer", |step| step > whole * 5 / 4)?;
     // A drag moves the part.
     page.drag(css, at(0.6), at(0.8))?;
@@ -97,15 +105,15 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
     page.wait_gone(&id("range"))?;
     // A double click shows the whole again, and keys zoom.
     page.double_click_at(css, at(0.3).0, at(0.3).1)?;
-    page.wait_gone(&id("fit"))?;
+    page.wait_gone(&fit)?;
     page.press("+")?;
-    page.wait_for(&id("fit"))?;
+    page.wait_for(&fit)?;
     page.press("-")?;
-    page.wait_gone(&id("fit"))?;
+    page.wait_gone(&fit)?;
     page.press("+")?;
-    page.wait_for(&id("fit"))?;
+    page.wait_for(&fit)?;
     page.press("0")?;
-    page.wait_gone(&id("fit"))?;
+    page.wait_gone(&fit)?;
     while page.count(&format!("{}, {}", id("event"), id("picked")))? > 0 {
         page.press(Key::Escape)?;
     }
@@ -119,14 +127,14 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
     page.wait_until("document.querySelector('#tab-lab').ariaSelected === 'true'")?;
     // The range alone is shown by a key and by a button, and the whole again.
     page.press("z")?;
-    page.wait_for(&id("fit-timeline"))?;
+    page.wait_for(&fit)?;
     page.press("0")?;
-    page.wait_gone(&id("fit-timeline"))?;
+    page.wait_gone(&fit)?;
     page.click(&id("zoom-to-range"))?;
-    page.wait_for(&id("fit"))?;
+    page.wait_for(&fit)?;
     page.execute("scrollTo(0, 0)", &[])?;
-    page.click(&id("fit-timeline"))?;
-    page.wait_gone(&id("fit"))?;
+    page.click(&fit)?;
+    page.wait_gone(&fit)?;
     page.press(Key::Escape)?;
     page.wait_gone(&id("range"))?;
     page.click("#tab-holders")?;
@@ -136,7 +144,7 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
         page.wait_text(&id("range"), sum)?;
     }
     page.wait_text(&id("holders-summary"), "allocated after request")?;
-    page.wait_gone(&id("fit"))?;
+    page.wait_gone(&fit)?;
     page.press(Key::Escape)?;
     page.wait_gone(&id("range"))?;
     page.wait_text(&id("holders-summary"), "allocations after request")
@@ -146,6 +154,7 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
 fn memory_over_time_has_every_gesture() -> Result<()> {
     drive(|page| {
         open(page, "resnet50_amp")?;
+        page.click(&id("by-state"))?;
         let css = id("timeline");
         check_figure_over_time(page, &css, (62.0, 12.0), false)?;
         // A click chooses the event: the cursor goes there, and the side has its own lines.
@@ -179,6 +188,7 @@ fn memory_over_time_has_every_gesture() -> Result<()> {
 fn a_chosen_event_names_its_own_lines_before_those_of_libraries() -> Result<()> {
     drive(|page| {
         open(page, "checkerboard_default_100")?;
+        page.click(&id("by-state"))?;
         let figure = page.rect(&id("timeline"))?;
         page.click_at(&id("timeline"), figure.width * 0.4, figure.height * 0.4)?;
         page.wait_for(&format!("{} .own-lines", id("event")))?;
@@ -507,6 +517,7 @@ fn fingers(page: &Page, places: &[&[(f64, f64)]]) -> Result<()> {
 fn two_fingers_zoom_and_one_moves_the_enlarged_part() -> Result<()> {
     drive(|page| {
         open(page, "resnet50_amp")?;
+        page.click(&id("by-state"))?;
         page.devtools(
             "Emulation.setTouchEmulationEnabled",
             &json!({ "enabled": true, "maxTouchPoints": 2 }),
@@ -522,7 +533,7 @@ fn two_fingers_zoom_and_one_moves_the_enlarged_part() -> Result<()> {
             page,
             &[&[(x(0.45), y), (x(0.55), y)], &[(x(0.4), y), (x(0.6), y)], &[(x(0.3), y), (x(0.7), y)]],
         )?;
-        page.wait_for(&id("fit"))?;
+        page.wait_for(&id("fit-timeline"))?;
         let zoomed = other_picture(page, &id("timeline"), &before, "a zoom")?;
         fingers(page, &[&[(x(0.5), y)], &[(x(0.6), y)], &[(x(0.7), y)]])?;
         other_picture(page, &id("timeline"), &zoomed, "a move").map(drop)
@@ -533,9 +544,9 @@ fn two_fingers_zoom_and_one_moves_the_enlarged_part() -> Result<()> {
 fn a_turn_of_the_wheel_that_began_on_the_page_goes_on_over_a_figure() -> Result<()> {
     drive(|page| {
         open(page, "resnet50_amp")?;
-        let figure = page.rect(&id("timeline"))?;
+        let figure = page.rect(&id("lifetimes"))?;
         let at = (figure.width * 0.5, figure.height * 0.4);
-        page.hover_at(&id("timeline"), at.0, at.1)?;
+        page.hover_at(&id("lifetimes"), at.0, at.1)?;
         // The page gets the first event of the turn, and the figure the second one, at the same place.
         let script = "
             const [css, x, y] = arguments;
@@ -548,7 +559,7 @@ fn a_turn_of_the_wheel_that_began_on_the_page_goes_on_over_a_figure() -> Result<
             const figure = document.querySelector(css);
             return [turn(document.body, 120), turn(figure, -120)];";
         let taken =
-            page.execute(script, &[json!(id("timeline")), json!(figure.x + at.0), json!(figure.y + at.1)])?;
+            page.execute(script, &[json!(id("lifetimes")), json!(figure.x + at.0), json!(figure.y + at.1)])?;
         ensure!(taken == json!([false, false]), "{taken}");
         page.wait_gone(&id("fit"))
     })
@@ -559,9 +570,9 @@ fn a_recording_of_ours_has_the_sums_of_a_range() -> Result<()> {
     drive(|page| {
         page.upload(&id("file"), &fixture("programs/gnn_random"))?;
         page.wait_text(&id("headline"), "identical")?;
-        let figure = page.rect(&id("timeline"))?;
+        let figure = page.rect(&id("lifetimes"))?;
         let y = figure.height * 0.4;
-        page.drag_with(&Key::Shift, &id("timeline"), (figure.width * 0.2, y), (figure.width * 0.9, y))?;
+        page.drag_with(&Key::Shift, &id("lifetimes"), (figure.width * 0.2, y), (figure.width * 0.9, y))?;
         page.wait_text(&id("range"), "freed")?;
         page.click("#tab-holders")?;
         page.wait_text(&id("holders-summary"), "allocated after request")
@@ -578,12 +589,7 @@ fn figures_and_tables_stay_when_something_is_chosen() -> Result<()> {
         // Where each figure begins in the page, however far it is scrolled, and the table in the window: its
         // panel stays there.
         let tops = |page: &Page| -> Result<Vec<f64>> {
-            let watched = [
-                ("timeline", "scrollY"),
-                ("map", "scrollY"),
-                ("lifetimes", "scrollY"),
-                ("holders-summary", "0"),
-            ];
+            let watched = [("map", "scrollY"), ("lifetimes", "scrollY"), ("holders-summary", "0")];
             let top = |(name, scrolled): &(&str, &str)| -> Result<f64> {
                 let element = format!("document.querySelector(\"{}\")", id(name));
                 let script = format!("return {element}.getBoundingClientRect().top + {scrolled}");
@@ -603,7 +609,7 @@ fn figures_and_tables_stay_when_something_is_chosen() -> Result<()> {
         check("a block of the map")?;
         page.press(Key::Escape)?;
         page.wait_gone(&id("block"))?;
-        page.drag_with(&Key::Shift, &id("timeline"), (200.0, 80.0), (400.0, 80.0))?;
+        page.drag_with(&Key::Shift, &id("lifetimes"), (200.0, 80.0), (400.0, 80.0))?;
         page.wait_for(&id("range"))?;
         check("a range")?;
         page.press(Key::Escape)?;

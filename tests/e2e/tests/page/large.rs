@@ -87,6 +87,6 @@ fn a_file_of_300_mb_opens_in_pieces_and_can_be_cancelled() -> Result<()> {
         // The page's memory has the recording, and nothing of the file.
         let heap = page.execute("return performance.memory.usedJSHeapSize", &[])?;
         ensure!(heap.as_f64().context("bytes")? < 100e6, "{heap} bytes in the page's heap");
-        page.wait_for(&id("timeline"))
+        page.wait_for(&id("lifetimes"))
     })
 }

@@ -159,6 +159,55 @@ fn the_result_of_a_click_is_in_sight() -> Result<()> {
     Ok(())
 }
 
+/// A choice in a table scrolls the figure that shows it into sight, and the figure shows allocations again.
+#[test]
+fn a_line_that_is_chosen_brings_memory_over_time_into_sight() -> Result<()> {
+    drive_at("/#workbench", LAPTOP, GpuChoice::None, |page| {
+        resize(page, LAPTOP)?;
+        open(page, &snapshot("snapshots/checkerboard_default_100"))?;
+        page.wait_gone(&id("timeline"))?;
+        page.click(&id("by-state"))?;
+        page.wait_for(&id("timeline"))?;
+        page.wait_gone(&id("lifetimes"))?;
+        page.click("#tab-holders")?;
+        page.wait_for(".holder-table .holder")?;
+        page.execute("document.querySelector('.map').scrollIntoView({ block: 'end' })", &[])?;
+        page.click(".holder-table .holder")?;
+        wait_seen(page, &id("lifetimes"))?;
+        page.wait_gone(&id("timeline"))
+    })
+}
+
+/// The legend, the answer and the table have one color for a line, and one for what has no line.
+#[test]
+fn a_line_has_one_color_on_the_page() -> Result<()> {
+    drive_at("/#sample=kept_losses", LAPTOP, GpuChoice::None, |page| {
+        let colors = |css: &str| -> Result<serde_json::Map<String, serde_json::Value>> {
+            page.wait_for(&format!("{css} .swatch"))?;
+            let script = "
+                const line = (text) => /no stack|own code|no line/.test(text) ? 'none' : text.match(/:[0-9]+/)?.[0];
+                return Object.fromEntries([...document.querySelectorAll(arguments[0])]
+                    .filter((row) => row.querySelector('.swatch') && line(row.textContent))
+                    .map((row) => [line(row.textContent),
+                        getComputedStyle(row.querySelector('.swatch')).backgroundColor]));";
+            let found = page.execute(script, &[json!(css)])?;
+            Ok(found.as_object().cloned().unwrap_or_default())
+        };
+        // The answer says which line is blamed, which has the first color.
+        let answer = colors(&format!("{} tr", id("verdict-held")))?;
+        page.wait_for(&format!("{} .is-blamed", id("legend")))?;
+        let legend = colors(&format!("{} .entry", id("legend")))?;
+        page.click("#tab-holders")?;
+        let table = colors(".holder-table tr")?;
+        ensure!(legend.len() == 5 && legend.contains_key("none"), "{legend:?}");
+        for (line, color) in legend {
+            ensure!(answer.get(&line) == Some(&color), "the answer has {line} as {:?}", answer.get(&line));
+            ensure!(table.get(&line) == Some(&color), "the table has {line} as {:?}", table.get(&line));
+        }
+        Ok(())
+    })
+}
+
 /// Each sample with the first sentence that a reader sees.
 const SAMPLES: [(&str, &str); 4] = [
     ("growing_sizes", "Out of memory at read_text growing_sizes.py:18"),

@@ -166,6 +166,7 @@ fn a_gpu_that_cannot_show_its_picture_leaves_the_figure_to_the_page() -> Result<
         page.wait_until("performance.getEntriesByName('painted').length > 0")?;
         page.wait_until("document.querySelector('canvas.painted').hidden")?;
         wait_for_same_picture(page, &id("lifetimes"))?;
+        page.click(&id("by-state"))?;
         wait_for_same_picture(page, &id("timeline"))?;
         Ok(())
     })

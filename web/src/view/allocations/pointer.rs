@@ -13,6 +13,7 @@ use crate::frames::{self, Slot};
 use crate::numbers::grouped_count;
 use crate::surface::pixels;
 use crate::view::gesture::Gesture;
+use crate::view::timeline::{go_to_mark, mark_text, moment_text};
 
 /// A click this near to the place that the tooltip is about chooses what the tooltip names: browsers round the
 /// place of a click, and a block may be one pixel high.
@@ -70,7 +71,7 @@ impl AllocationsFigure {
                 figures.pan_bytes(f64::from(by.y_px / plot.height_px));
                 self.over_time.act(gesture, at)
             }
-            Gesture::Choose => self.choose(at),
+            Gesture::Choose => go_to_mark(self.session, &self.bounds.get_untracked(), at) || self.choose(at),
             _ => self.over_time.act(gesture, at),
         }
     }
@@ -86,6 +87,9 @@ impl AllocationsFigure {
     fn tip_text(self, at: Point) -> Option<String> {
         let pointed = self.pointed(at);
         self.named.set_value(pointed.map(|pointed| (at, pointed)));
+        if let Some(words) = mark_text(self.session, &self.bounds.get_untracked(), at) {
+            return Some(words);
+        }
         let Pointed { column, cell, moment } = pointed?;
         let columns = untrack(|| self.session.figures().columns())?;
         let when = format!(
@@ -112,7 +116,7 @@ impl AllocationsFigure {
                 vec![format!("{}: {}", small_title(hidden.count), hidden.bytes)]
             }
             Cell::Reserved => vec!["reserved, not allocated".to_owned()],
-            Cell::Nothing => Vec::new(),
+            Cell::Nothing => return moment_text(self.session, moment),
         };
         lines.push(when);
         Some(lines.join("\n"))
