@@ -448,6 +448,20 @@ fn what_is_too_small_is_counted() {
 }
 
 #[test]
+fn each_allocation_of_one_moment_is_drawn_however_many_columns_show_it() {
+    let recording = recording("resnet50_amp");
+    let allocations = Collector::collect(recording.clone());
+    let map = AddressMap::default();
+    let mut view = whole(&allocations, GridKind::Stacked, &map);
+    let steps = &mut view.steps;
+    (steps.first_step, steps.last_step) = (7000.0, 7001.0);
+    let grid = Grid::new(&allocations, GridKind::Stacked, view, 16_000, 2).drawn(&allocations, &map);
+    assert_eq!(grid.most_hidden().count, 0);
+    let column = |column: usize| [grid.cell(column, 0), grid.cell(column, 1)];
+    assert!((1..16_000).all(|other| column(other) == column(0)));
+}
+
+#[test]
 fn a_text_of_a_tensor_names_its_block_in_every_figure() {
     const NAME: &str = "saved for backward";
     let recording = recording("small_2.15");

@@ -155,14 +155,24 @@ impl Grid {
         for _ in 0..columns {
             let Some((column, repeat)) = self.turn(self.next) else { return false };
             self.next += 1;
-            self.draw_column(allocations, map, column);
+            // The nearest drawn column on the left: `repeat` columns away.
+            let left = column.checked_sub(repeat).filter(|left| self.moments[*left] == self.moments[column]);
+            match left {
+                Some(left) => self.repeat(left, column),
+                None => self.draw_column(allocations, map, column),
+            }
             for other in column + 1..(column + repeat).min(self.width) {
-                let from = column * self.height;
-                self.cells.copy_within(from..from + self.height, other * self.height);
-                self.hidden[other] = self.hidden[column];
+                self.repeat(column, other);
             }
         }
         self.turn(self.next).is_some()
+    }
+
+    /// Gives the column `to` the cells of the column `from`.
+    fn repeat(&mut self, from: usize, to: usize) {
+        let cells = from * self.height;
+        self.cells.copy_within(cells..cells + self.height, to * self.height);
+        self.hidden[to] = self.hidden[from];
     }
 
     /// The grid with every column drawn.
@@ -295,12 +305,15 @@ impl Grid {
     fn smallest_class_of(&self, allocations: &Allocations) -> usize {
         let needed = size_class(round_bytes(self.bytes_per_cell() / 2.0).get());
         let mut class = needed.min(allocations.class_count());
-        let sampled = (self.width / 12).max(1);
-        let moments: Vec<u32> = self.moments.iter().copied().step_by(sampled).collect();
+        // Columns of one moment are drawn once.
+        let mut moments = self.moments.clone();
+        moments.dedup();
+        let columns = moments.len();
+        let sampled: Vec<u32> = moments.into_iter().step_by((columns / 12).max(1)).collect();
         let mut visits = 0;
         while class > 0 {
-            let most = moments.iter().map(|moment| allocations.active_count(*moment, class - 1)).max();
-            visits += most.unwrap_or(0) * self.width;
+            let most = sampled.iter().map(|moment| allocations.active_count(*moment, class - 1)).max();
+            visits += most.unwrap_or(0) * columns;
             if visits > MAX_VISITS {
                 break;
             }
