@@ -139,7 +139,7 @@ impl VerdictPart<'_> {
             MomentKind::Peak => {
                 let (_, most_reserved) = self.series.peak_bytes(self.recording);
                 format!(
-                    "Most was allocated after step {} of {}: {allocated}, while {reserved} were \
+                    "Most was allocated after request {} of {}: {allocated}, while {reserved} were \
                      reserved. The most that was ever reserved is {}.",
                     grouped(self.moment.steps),
                     grouped(self.recording.step_count()),

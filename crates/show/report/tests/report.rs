@@ -155,7 +155,7 @@ fn a_run_that_fits_shows_its_peak_and_who_holds_it() {
     );
     assert!(html.contains("<h2>It fits: at most 32 MiB are allocated, and"), "{html}");
     assert!(html.contains("tensor large") && html.contains("30 MiB<small>31,457,280 bytes</small>"));
-    assert!(html.contains("after step 2 of 3: 32 MiB (33,554,432 bytes)"));
+    assert!(html.contains("after request 2 of 3: 32 MiB (33,554,432 bytes)"));
 }
 
 /// A run without a GPU has no certificate, and names the GPU that it was simulated on.
@@ -375,8 +375,8 @@ fn sentences_of_the_verdict_lead_to_their_places() {
         assert!(targets.iter().any(|target| target.starts_with(wanted)), "{wanted}: {targets:?}");
     }
     let steps = html.split("#over-time-0\">from request ").nth(1).unwrap().split("</a>").next().unwrap();
-    let (first, last) = steps.split_once(" to step ").unwrap();
-    assert!(html.contains(&format!("what grows most: steps {first} and {last}.")), "{steps}");
+    let (first, last) = steps.split_once(" to request ").unwrap();
+    assert!(html.contains(&format!("what grows most: requests {first} and {last}.")), "{steps}");
 }
 
 /// The settings that the reader tried are below those that every report tries, each with its device or its

@@ -198,7 +198,8 @@ fn a_line_has_one_color_on_the_page() -> Result<()> {
         page.wait_for(&format!("{} .is-blamed", id("legend")))?;
         let legend = colors(&format!("{} .entry", id("legend")))?;
         page.click("#tab-holders")?;
-        let table = colors(".holder-table tr")?;
+        page.wait_text(&id("holders-summary"), "after request 1,115")?;
+        let table = colors(".holder-table .holder")?;
         ensure!(legend.len() == 5 && legend.contains_key("none"), "{legend:?}");
         for (line, color) in legend {
             ensure!(answer.get(&line) == Some(&color), "the answer has {line} as {:?}", answer.get(&line));
