@@ -46,7 +46,7 @@ impl Outcome {
     }
 }
 
-/// The most allocated and the most reserved bytes during a part of the run.
+/// The most allocated and the most reserved bytes after any request of a part of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// The number of the last request of this part.
@@ -259,8 +259,25 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Replays the requests before index `end`, and adds their results.
+    /// Replays the requests before index `end` as one part of the timeline.
     fn run_to(&mut self, end: usize, has_timeline: bool) -> Result<(), LabError> {
+        if !has_timeline {
+            return self.add(end).map(|_| ());
+        }
+        // The memory before the first request belongs to the part before.
+        let first = self.replayer.next_request().saturating_add(1);
+        if first <= end {
+            self.add(first)?;
+            self.replayer.reset_peaks();
+        }
+        let sample = self.add(end)?;
+        self.outcome.timeline.push(sample);
+        self.replayer.reset_peaks();
+        Ok(())
+    }
+
+    /// Replays the requests before index `end`, and adds their results.
+    fn add(&mut self, end: usize) -> Result<Sample, LabError> {
         let before = Counts::of(&self.replayer.stats());
         while !self.has_ended {
             let Some(failed) = self.replayer.run_to(end)? else { break };
@@ -282,11 +299,7 @@ impl Replay<'_> {
         add(&mut outcome.device_allocs, counts.device_allocs.saturating_sub(before.device_allocs));
         add(&mut outcome.device_frees, counts.device_frees.saturating_sub(before.device_frees));
         add(&mut outcome.alloc_retries, counts.alloc_retries.saturating_sub(before.alloc_retries));
-        if has_timeline {
-            outcome.timeline.push(sample);
-            self.replayer.reset_peaks();
-        }
-        Ok(())
+        Ok(sample)
     }
 
     fn fail(&mut self, request: usize, message: String) {

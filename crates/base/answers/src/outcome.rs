@@ -114,7 +114,8 @@ pub struct ReplayedOutcome {
     pub peak_reserved_at_high: Option<Bytes>,
     /// The first request that failed, or null.
     pub first_oom: Option<FirstOom>,
-    /// Parts of the run, each as `[requests so far, most allocated, most reserved]`; absent unless asked for.
+    /// Parts of the run, each as `[requests so far, most allocated, most reserved]`, of the memory after each request;
+    /// absent unless asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<(u64, Bytes, Bytes)>,
     /// What PyTorch warns about these settings; absent where PyTorch does not warn.

@@ -117,3 +117,19 @@ fn a_given_device_says_that_the_limit_of_the_process_is_left_out() {
         |row: usize| answer(&found.rows[row]).warnings.iter().any(|text| text.contains("is left out here"));
     assert_eq!([said(0), said(1)], [true, false]);
 }
+
+/// A part of one request has the memory after the request, not the one before it.
+#[test]
+fn a_timeline_has_the_memory_after_each_request() {
+    let text = "a = alloc 30 MiB; b = alloc 40 MiB; free b; empty_cache; free a";
+    let run = Run::from_workload("example", Workload::parse(text).unwrap(), "", Bytes::gib(1));
+    let found = what_if(&run, &[], 5, &mut on).unwrap();
+    let outcome = found.baseline.outcome_at_lowest().unwrap();
+    let samples = outcome
+        .timeline
+        .iter()
+        .map(|sample| (sample.until, sample.allocated.get() >> 20, sample.reserved.get() >> 20));
+    let expected = [(1, 30, 30), (2, 70, 70), (3, 30, 70), (4, 30, 30), (5, 0, 30)];
+    assert_eq!(samples.collect::<Vec<_>>(), expected);
+    assert_eq!((outcome.peak_allocated, outcome.peak_reserved), (Bytes::mib(70), Bytes::mib(70)));
+}

@@ -33,7 +33,7 @@ pub struct ComparedCurve {
     pub oom: Option<u64>,
 }
 
-/// The most allocated and the most reserved bytes during a part of a run.
+/// The most allocated and the most reserved bytes after any request of a part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CurvePart {
     /// The number of requests up to the end of this part.
