@@ -1,7 +1,7 @@
 //! The verdict about the run that is shown: when it is made, and when it is made again.
 
 use blockyard_figure::{Blame, ColorBy, GroupKey, group_text};
-use blockyard_lab::{Question, QuestionKind};
+use blockyard_lab::{CacheKeeper, Question, QuestionKind};
 use blockyard_record::OomCause;
 use leptos::prelude::*;
 
@@ -73,18 +73,17 @@ impl Feature<LabSignals> {
             return Some(Blame { by: ColorBy::Line, group: Some(line), what: "grows" });
         }
         let run = self.session.run.get();
-        let text = |key: GroupKey| group_text(&run.recording, key);
+        let keeper = || {
+            let key = match verdict.autopsy.as_ref()?.failure.cached_by? {
+                CacheKeeper::Stream(stream) => GroupKey::Stream(stream),
+                CacheKeeper::Pool { id, pool } => GroupKey::Pool(id, pool),
+            };
+            Some(group_text(&run.recording, key))
+        };
         let (by, group, what) = match found.cause? {
-            OomCause::CachedInAnotherStream => {
-                let stream = run.series.other_stream_at_failure();
-                (ColorBy::Stream, stream.map(|stream| text(GroupKey::Stream(stream))), "keeps cached memory")
-            }
+            OomCause::CachedInAnotherStream => (ColorBy::Stream, keeper(), "keeps cached memory"),
             OomCause::WaitingForAnotherStream => (ColorBy::Stream, None, ""),
-            OomCause::CachedInPrivatePool => {
-                let pool = run.series.other_pool_at_failure();
-                let group = pool.map(|(id, kind)| text(GroupKey::Pool(id, kind)));
-                (ColorBy::Pool, group, "keeps cached memory")
-            }
+            OomCause::CachedInPrivatePool => (ColorBy::Pool, keeper(), "keeps cached memory"),
             // No allocation of this process is the cause.
             OomCause::MemoryOfOthers => return None,
             _ => (ColorBy::Line, Some(found.held.first()?.line.clone()), "holds most"),

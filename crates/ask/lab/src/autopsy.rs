@@ -14,11 +14,13 @@ use serde::{Deserialize, Serialize};
 use crate::forecast::{Forecaster, forecast_end};
 use crate::limited_run::FixedConditions;
 use crate::outcome::{outcome, outcome_before};
+use crate::rest::CompletedRun;
 use crate::{
-    AutopsyFailure, Change, Conditions, GapOutcome, HoldingLine, LabError, Leaks, Limit, LimitKind,
-    LimitSource, LimitedRun, Run, leaks,
+    AutopsyFailure, Change, ChangeKind, Conditions, GapOutcome, HoldingLine, LabError, Leaks, Limit,
+    LimitKind, LimitSource, LimitedRun, RestOfIteration, Run, leaks,
 };
 
+pub(crate) use changed::ChangedRun;
 pub use changed::try_change;
 pub(crate) use changes::passes_changed;
 
@@ -68,6 +70,9 @@ pub(crate) struct GrowthToFailure {
     /// Whether the iterations before the failure are equal but for what grows, and lead to this failure when
     /// they are replayed forward.
     pub(crate) is_explained: bool,
+    /// The run with the rest of the iteration that failed; `None` where the failure is explained, and where nothing
+    /// shows the rest.
+    pub(crate) completed: Option<CompletedRun>,
 }
 
 /// [`autopsy()`] with what grew before the failure.
@@ -94,6 +99,7 @@ pub(crate) fn failure_and_growth(
     let (cause, others) = cause::cause(&examined, &mut on_done)?;
     let (mut changes, in_vain) = changes::changes(&examined, on_progress)?;
     let growth = forecast_changes(run, conditions, failure.index, &mut changes, on_progress)?;
+    changes.extend(limit_for_the_rest(&examined, growth.completed.as_ref(), &changes, on_progress)?);
     let mut notes = run.notes().to_vec();
     // The notes of the run say already which limit its file implies.
     if !limit.is_inferred() {
@@ -107,6 +113,7 @@ pub(crate) fn failure_and_growth(
         ));
     }
     let sentence = cause::sentence(cause, &examined);
+    let cached_by = failure.cached_by(cause);
     notes.extend(others.iter().map(|other| other.sentence(&met)));
     let found = Autopsy {
         failure: AutopsyFailure {
@@ -114,6 +121,7 @@ pub(crate) fn failure_and_growth(
             request: failure.request.clone(),
             outcome,
             memory: failure.memory,
+            cached_by,
             pinned_by: pins::pinned(&examined),
             changes,
             in_vain,
@@ -128,8 +136,8 @@ pub(crate) fn failure_and_growth(
     Ok(Some((found, growth)))
 }
 
-/// Adds a forecast to each change, in its field and at the end of its sentence. There is none where the
-/// iterations do not lead to the failure.
+/// Adds to each change what comes after the request, in its field and at the end of its sentence: a forecast or,
+/// where the iterations do not lead to the failure, the rest of the iteration.
 fn forecast_changes(
     run: &Run,
     conditions: &Conditions,
@@ -150,8 +158,34 @@ fn forecast_changes(
                 change.sentence.push_str(&end);
             }
         }
+        return Ok(GrowthToFailure { leaks, is_explained: true, completed: None });
     }
-    Ok(GrowthToFailure { leaks, is_explained: forecaster.is_some() })
+    let completed = CompletedRun::of(run, &cut, &leaks, failed, &mut on_done)?;
+    for change in changes {
+        let Some(completed) = &completed else { break };
+        completed.add_rest(conditions, change, &mut on_done)?;
+    }
+    Ok(GrowthToFailure { leaks, is_explained: false, completed })
+}
+
+/// The limit under which the rest of the iteration passes, too, where the smallest one for the failed request is not
+/// enough.
+fn limit_for_the_rest(
+    examined: &Examination<'_>,
+    completed: Option<&CompletedRun>,
+    changes: &[Change],
+    on_progress: OnProgress,
+) -> Result<Option<Change>, LabError> {
+    let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
+    let is_short = |change: &Change| {
+        let fails = |rest: &RestOfIteration| rest.fails.is_some();
+        matches!(change.kind, ChangeKind::Limit(_)) && change.rest.as_ref().is_some_and(fails)
+    };
+    let Some(completed) = completed.filter(|_| changes.iter().any(is_short)) else { return Ok(None) };
+    let last = completed.run.requests().len().saturating_sub(1);
+    let mut change = changes::limit(examined, &completed.run, last, &mut on_done)?;
+    completed.add_rest(examined.conditions, &mut change, &mut on_done)?;
+    Ok(Some(change).filter(|change| change.proved))
 }
 
 /// The failure and the run, which all parts of an autopsy use.

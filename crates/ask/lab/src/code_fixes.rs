@@ -18,11 +18,13 @@ use blockyard_replay::{OnProgress, Progress};
 
 use self::activations::{Batch, PARTS};
 use self::changed_requests::ChangedRequests;
-use self::training::Training;
+use self::training::{Phase, Training};
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome_before;
+use crate::rest::CompletedRun;
 use crate::{
-    CodeFix, CodeFixKind, Conditions, Finding, FindingTopic, LabError, LimitedRun, Run, Verdict, VerdictKind,
+    CodeFix, CodeFixKind, Conditions, Finding, FindingTopic, LabError, LimitedRun, RestOfIteration,
+    RestSource, Run, Verdict, VerdictKind,
 };
 
 /// A change that takes less than one in this many bytes of the peak is left out.
@@ -38,11 +40,49 @@ struct Proposal {
     run: Run,
 }
 
-/// Adds the changes of the code to a verdict, the one that takes most first, each with its sentence.
+/// Where the iterations of a training begin: at the first block of its data or of a forward pass. `None` where no
+/// pass is seen.
+pub(crate) fn iteration_starts(run: &Run, failed: Option<usize>) -> Option<Vec<usize>> {
+    let training = Training::of(run, failed)?;
+    let starts = training.passes.iter().filter_map(|pass| {
+        let mut blocks = training.of_pass(pass).iter();
+        let first = blocks.find(|block| matches!(block.phase, Phase::Forward | Phase::Other));
+        first.map(|block| block.request)
+    });
+    Some(starts.collect())
+}
+
+/// Where a changed run is replayed, and what is known of the requests after the one that failed.
+struct Trial<'a> {
+    bounds: &'a [FixedConditions],
+    completed: Option<&'a CompletedRun>,
+}
+
+impl Trial<'_> {
+    /// Whether all requests are served, and what becomes of those after the one that failed.
+    fn of(&self, changed: &Run, on_done: OnDone) -> Result<(bool, Option<RestOfIteration>), LabError> {
+        match self.completed {
+            Some(completed) => {
+                let rest = completed.of_changed(changed, self.bounds, on_done)?;
+                Ok((rest.is_some(), rest))
+            }
+            None => Ok((passes(changed, self.bounds, on_done)?, None)),
+        }
+    }
+
+    fn serves_all(&self, changed: &Run, on_done: OnDone) -> Result<bool, LabError> {
+        let (passes, rest) = self.of(changed, on_done)?;
+        Ok(passes && rest.is_none_or(|rest| rest.fails.is_none()))
+    }
+}
+
+/// Adds the changes of the code to a verdict, the one that takes most first, each with its sentence. `completed` is
+/// the run with the rest of the iteration that failed, where it is known.
 pub(crate) fn add_code_fixes(
     verdict: &mut Verdict,
     run: &Run,
     conditions: &Conditions,
+    completed: Option<&CompletedRun>,
     on_progress: OnProgress,
 ) -> Result<(), LabError> {
     // A leak has its own advice. Without stacks nothing is known about the code.
@@ -53,19 +93,23 @@ pub(crate) fn add_code_fixes(
     let mut on_done = |done| on_progress(Progress::new("trying changes of the code", done, total));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     let failed = verdict.autopsy.as_ref().map(|found| found.index);
-    let Some(training) = Training::of(limited.run(), failed) else { return Ok(()) };
+    let whole = completed.and_then(|completed| {
+        let run = &completed.run;
+        let training = Training::until(run, run.requests().len(), failed, !completed.is_whole)?;
+        Some((training, Some(completed)))
+    });
+    let alone = || Some((Training::of(limited.run(), failed)?, None));
+    let Some((training, completed)) = whole.or_else(alone) else { return Ok(()) };
     let bounds = limited.conditions_at_bounds(&conditions.conf);
     let Some(first) = bounds.first() else { return Ok(()) };
+    let trial = failed.map(|_| Trial { bounds: &bounds, completed });
     // The run goes on to its end on a device without a limit, so that peaks can be compared.
     let unlimited = FixedConditions { capacity: UNLIMITED, fraction: None, ..first.clone() };
     let own = ChangedRequests::of(&training).finish();
     let Some((own, _)) = peaks(&own, &unlimited, &mut on_done)? else { return Ok(()) };
     let mut fixes: Vec<CodeFix> = Vec::new();
     let batch = Batch::of(&training);
-    let batch = match &batch {
-        Some(batch) => Some(largest_batch(batch, failed.map(|_| bounds.as_slice()), &mut on_done)?),
-        None => None,
-    };
+    let batch = batch.map(|batch| largest_batch(&batch, trial.as_ref(), &mut on_done)).transpose()?;
     for proposal in proposals(&training, own).into_iter().chain(batch) {
         // A line in pieces comes last: a known pattern says more about the code.
         let is_known = |fix: &CodeFix| matches!(fix.kind, CodeFixKind::Checkpoint | CodeFixKind::ChunkedLoss);
@@ -79,18 +123,20 @@ pub(crate) fn add_code_fixes(
         if bytes.get().saturating_mul(LEAST_SHARE) < own.get() || !is_better {
             continue;
         }
-        let passes = match failed {
-            Some(_) => Some(passes(&proposal.run, &bounds, &mut on_done)?),
-            None => None,
-        };
+        let found = trial.as_ref().map(|trial| trial.of(&proposal.run, &mut on_done)).transpose()?;
+        let (passes, rest) = found.map_or((None, None), |(passes, rest)| (Some(passes), rest));
         if let Some(place) = known {
             fixes.remove(place);
         }
-        let is_bound = proposal.kind == CodeFixKind::SmallerBatch;
-        let sentence = if is_bound && passes == Some(true) {
-            format!("{}{REST_IS_UNKNOWN}", proposal.name)
-        } else {
-            sentence(&proposal, (bytes, allocated, own), passes)
+        let sentence = match &rest {
+            _ if proposal.kind != CodeFixKind::SmallerBatch || passes != Some(true) => {
+                sentence(&proposal, (bytes, allocated, own), passes, rest.as_ref())
+            }
+            None => format!("{}{REST_IS_UNKNOWN}", proposal.name),
+            Some(rest) if rest.fails.is_some() => {
+                sentence(&proposal, (bytes, allocated, own), passes, Some(rest))
+            }
+            Some(rest) => batch_sentence(&proposal.name, rest),
         };
         let Proposal { kind, lines, .. } = proposal;
         fixes.push(CodeFix {
@@ -101,6 +147,7 @@ pub(crate) fn add_code_fixes(
             peak_allocated: allocated,
             peak_reserved: reserved,
             passes,
+            rest,
         });
     }
     fixes.sort_by_key(|fix| (std::cmp::Reverse(fix.bytes), fix.kind));
@@ -116,22 +163,31 @@ pub(crate) fn add_code_fixes(
 
 const PROOF: &str = "these are estimates from the lifetimes of this run: `blockyard dry-run` of the changed program is the proof";
 
-/// The end of the sentence about a smaller batch in a run that failed: the rest of the iteration is not recorded, and
-/// may ask for more.
-const REST_IS_UNKNOWN: &str = ", is the most with which the request that failed passes in a replay; the rest of the iteration is not recorded and may need \
+/// The end of the sentence about a smaller batch in a run that failed, where nothing shows the rest of the iteration.
+const REST_IS_UNKNOWN: &str = ", is the most with which the request that failed passes in a replay; what comes after it is not known and may need \
      a smaller one: `blockyard fit` of the program finds it";
 
-/// The largest share of the batch with which the request that failed passes; half of it where none of them is
-/// enough, or where no request failed.
+/// The sentence about the most of a batch with which the known rest of the iteration passes.
+fn batch_sentence(name: &str, rest: &RestOfIteration) -> String {
+    let passes = match rest.from {
+        RestSource::Recording if rest.is_whole => "the run finishes",
+        _ if rest.is_whole => "the iteration that failed finishes",
+        _ => "all known requests pass",
+    };
+    format!("{name}, is the most with which {passes} in a replay (estimate); {}", rest.from.text())
+}
+
+/// The largest share of the batch with which all requests pass; half of it where none of them is enough, or where no
+/// request failed.
 fn largest_batch(
     batch: &Batch<'_>,
-    bounds: Option<&[FixedConditions]>,
+    trial: Option<&Trial<'_>>,
     on_done: OnDone,
 ) -> Result<Proposal, LabError> {
     let (mut enough, mut too_large) = (0, PARTS);
-    while let Some(bounds) = bounds.filter(|_| too_large.saturating_sub(enough) > 1) {
+    while let Some(trial) = trial.filter(|_| too_large.saturating_sub(enough) > 1) {
         let middle = enough.midpoint(too_large);
-        if passes(&batch.with_parts(middle).run, bounds, on_done)? {
+        if trial.serves_all(&batch.with_parts(middle).run, on_done)? {
             enough = middle;
         } else {
             too_large = middle;
@@ -156,15 +212,17 @@ fn sentence(
     Proposal { kind, name, .. }: &Proposal,
     (bytes, allocated, own): (Bytes, Bytes, Bytes),
     passes: Option<bool>,
+    rest: Option<&RestOfIteration>,
 ) -> String {
     let then = match passes {
         None => "",
         Some(true) => "; in a replay the request that failed then passes",
         Some(false) => "; in a replay the request fails all the same",
     };
+    let rest = rest.map_or_else(String::new, |rest| format!(", {}", rest.end_text()));
     let about = if *kind == CodeFixKind::InPieces { "at most" } else { "about" };
     format!(
-        "{name}: {about} {bytes} less at the peak, {allocated} allocated in place of {own} (estimate){then}"
+        "{name}: {about} {bytes} less at the peak, {allocated} allocated in place of {own} (estimate){then}{rest}"
     )
 }
 

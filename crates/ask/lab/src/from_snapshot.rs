@@ -8,6 +8,7 @@ use blockyard_replay::OnProgress;
 use blockyard_rules::{AllocatorConfig, Release, known_config, left_out_note, size};
 use blockyard_workload::Request;
 
+use crate::devices::set_devices;
 use crate::run::Figures;
 use crate::source::Simulation;
 use crate::state::DeviceState;
@@ -59,6 +60,10 @@ fn from_devices(
     if runs.is_empty() {
         let state = DeviceState::of(file, &DeviceSnapshot::default());
         runs.push(Run::from_state(name, &file.settings.conf, file.release(), state));
+    }
+    if file.devices.len() > 1 {
+        let numbers: Vec<u32> = file.devices.iter().map(|device| device.index).collect();
+        set_devices(&mut runs, &numbers);
     }
     Ok(runs)
 }

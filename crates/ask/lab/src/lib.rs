@@ -54,6 +54,7 @@ mod bound;
 mod code_fixes;
 mod compare;
 mod conditions;
+mod devices;
 mod diff;
 mod difference;
 mod error;
@@ -70,6 +71,7 @@ mod outcome;
 mod question;
 mod recommendation;
 mod request_numbers;
+mod rest;
 mod run;
 mod setting_search;
 mod sites;
@@ -80,11 +82,12 @@ mod what_if;
 
 // Parts of answers that are the JSON of `blockyard-answers`.
 pub use blockyard_answers::{
-    Alignment, AllocatorRow, AutopsyFailure, Change, ChangeKind, CodeFix, CodeFixKind, Diff,
-    FailedAllocation, Finding, FindingTopic, FirstDifference, FirstOom, Forecast, Gap, GapAtMoment,
-    GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, HoldingLine, IterationSource, Keeper,
-    LeaksAnswer, Limit, LimitKind, LimitSource, LineChange, MomentName, PeakChange, PeakDiff, PinnedSegment,
-    PinningBlock, QuestionKind, VerdictAnswer, VerdictKind, VerdictMoment,
+    Alignment, AllocatorRow, AutopsyFailure, CacheKeeper, Change, ChangeKind, CodeFix, CodeFixKind,
+    DeviceOfFile, Diff, FailedAllocation, Finding, FindingTopic, FirstDifference, FirstOom, Forecast, Gap,
+    GapAtMoment, GapOutcome, GapParts, GapRemedy, GapRemedyKind, GrowingCallSite, HoldingLine,
+    IterationSource, Keeper, LaterFailure, LeaksAnswer, Limit, LimitKind, LimitSource, LineChange,
+    MomentName, PeakChange, PeakDiff, PinnedSegment, PinningBlock, QuestionKind, RestOfIteration, RestSource,
+    VerdictAnswer, VerdictKind, VerdictMoment,
 };
 pub use blockyard_gpus::{context_and_libraries, non_pytorch_measured_text, pytorch_memory};
 

@@ -14,6 +14,7 @@ use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
 use blockyard_workload::{Request, TensorId, Workload};
 
+use crate::devices::Devices;
 use crate::implied_limit::{implied_limit, recorded_limit};
 use crate::keepers::FoundKeepers;
 use crate::outcome::outcome;
@@ -98,6 +99,10 @@ pub(crate) struct RecordedFacts {
     continues_after_oom: bool,
     /// Whether the recording has no request after the failed one.
     ends_at_failure: bool,
+    /// The devices of the file, if it has several.
+    pub(crate) devices: Option<Arc<Devices>>,
+    /// The other devices of the file, by PyTorch's numbers, if the run failed.
+    pub(crate) others: Arc<[(u32, Run)]>,
 }
 
 /// Sentences about facts that are not known about a run.
@@ -328,8 +333,7 @@ impl Run {
         if let Some(line) = self.requests.workload.line(request) {
             return vec![format!("line {line}")];
         }
-        let RunRequests { stacks, stack_of, .. } = &self.requests;
-        stack_texts(stacks, stack_of.get(request).copied().unwrap_or(StackId::EMPTY))
+        stack_texts(&self.requests.stacks, self.stack_id(request))
     }
 
     /// Whether any request has a stack.
@@ -339,7 +343,7 @@ impl Run {
 
     /// The number of a request's stack, where stacks were recorded.
     pub(crate) fn stack_number(&self, request: usize) -> Option<u32> {
-        self.requests.stack_of.get(request).filter(|stack| **stack != StackId::EMPTY).map(|stack| stack.get())
+        Some(self.stack_id(request)).filter(|stack| *stack != StackId::EMPTY).map(StackId::get)
     }
 
     /// Sets the stack of each request, and adds labels.
@@ -368,7 +372,7 @@ impl Run {
         self.requests.unfreeable = requests.into();
     }
 
-    /// Replaces the requests by as many others.
+    /// Replaces the requests by others with the same labels.
     pub(crate) fn set_requests(&mut self, requests: Vec<Request>) {
         let RunRequests { workload, plan, .. } = &mut self.requests;
         let labels = workload.labels().to_vec();
@@ -559,6 +563,26 @@ impl Run {
         let last = request_text(self.number_of_last(done));
         run.notes.all.push(format!("the run ends with out of memory after {last}"));
         Cow::Owned(run)
+    }
+
+    /// The run of the first `done` requests, and of requests with their stacks that come after them. It ends at the
+    /// first request that fails.
+    pub(crate) fn with_rest(&self, done: usize, rest: impl IntoIterator<Item = (Request, StackId)>) -> Self {
+        let mut run = Self { recorded: RecordedFacts::default(), ..self.until(done).into_owned() };
+        let has_stacks = run.has_stacks();
+        let requests = &mut run.requests;
+        let mut all = requests.workload.requests().to_vec();
+        for (request, stack) in rest {
+            all.push(request);
+            requests.stack_of.extend(has_stacks.then_some(stack));
+        }
+        run.set_requests(all);
+        run
+    }
+
+    /// The stack of a request, as other devices of the file name it.
+    pub(crate) fn stack_id(&self, request: usize) -> StackId {
+        self.requests.stack_of.get(request).copied().unwrap_or(StackId::EMPTY)
     }
 
     /// A device of this size that gives the recorded addresses as long as the replay asks for the recorded

@@ -41,6 +41,11 @@ pub(crate) struct DeviceState {
 }
 
 impl DeviceState {
+    /// The lines that hold allocated blocks, by descending bytes.
+    pub(crate) fn held(&self) -> &[HoldingLine] {
+        &self.held
+    }
+
     pub(crate) fn of(file: &SnapshotFile, device: &DeviceSnapshot) -> Self {
         let conf = &file.settings.conf;
         let release = file.release();
@@ -210,6 +215,7 @@ impl DeviceState {
             gap: Some(gap).filter(|gap| !gap.at_peak.reserved.is_zero()),
             fixes: Vec::new(),
             code_fixes: Vec::new(),
+            devices: Vec::new(),
         }
     }
 }

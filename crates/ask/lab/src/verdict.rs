@@ -24,12 +24,14 @@ use self::moments::Moments;
 use self::settings::{fitting_setting, setting_findings};
 use crate::autopsy::{GrowthToFailure, failure_and_growth, passes_changed};
 use crate::code_fixes::add_code_fixes;
+use crate::devices::add_devices;
 use crate::gap::add_gap;
 use crate::lifetimes::lifetimes;
 use crate::request_numbers::request_text;
+use crate::rest::CompletedRun;
 use crate::{
     Autopsy, Change, ChangeKind, CodeFixKind, Conditions, Finding, FindingTopic, IterationSource, LabError,
-    Leaks, LimitedRun, MomentName, Run, VerdictAnswer, VerdictKind, keepers,
+    Leaks, LimitedRun, MomentName, RestSource, Run, VerdictAnswer, VerdictKind, keepers,
 };
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
@@ -52,14 +54,20 @@ pub struct Verdict {
 /// cannot replay the run; a run that only the last replay refuses is a verdict that says so.
 pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
     if let Some(state) = run.state() {
-        return Ok(Verdict { answer: state.verdict(&conditions.conf), autopsy: None });
+        let mut answer = state.verdict(&conditions.conf);
+        add_devices(&mut answer, run);
+        return Ok(Verdict { answer, autopsy: None });
     }
-    let mut verdict = match failure_and_growth(run, conditions, on_progress)? {
-        Some(found) => verdict_of_failure(run, conditions, found, on_progress)?,
-        None => Verdict { answer: verdict_of_fit(run, conditions, on_progress)?, autopsy: None },
+    let (mut verdict, completed) = match failure_and_growth(run, conditions, on_progress)? {
+        Some((found, mut growth)) => {
+            let completed = growth.completed.take();
+            let known = completed.as_ref();
+            (verdict_of_failure(run, conditions, (found, growth), known, on_progress)?, completed)
+        }
+        None => (Verdict { answer: verdict_of_fit(run, conditions, on_progress)?, autopsy: None }, None),
     };
     add_gap(&mut verdict.answer, run, conditions, on_progress)?;
-    add_code_fixes(&mut verdict, run, conditions, on_progress)?;
+    add_code_fixes(&mut verdict, run, conditions, completed.as_ref(), on_progress)?;
     verdict.answer.fixes = verdict.fixes().iter().map(Fix::sentence).collect();
     let is_estimated = verdict.answer.code_fixes.iter().any(|fix| fix.kind == CodeFixKind::SmallerBatch);
     if verdict.autopsy.is_some() && !is_estimated {
@@ -67,6 +75,7 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
         findings.push(Finding::about(FindingTopic::Shortfall, SMALLER_BATCH, None));
         findings.sort_by_key(|finding| finding.about);
     }
+    add_devices(&mut verdict.answer, run);
     Ok(verdict)
 }
 
@@ -74,9 +83,10 @@ fn verdict_of_failure(
     run: &Run,
     conditions: &Conditions,
     found: (Autopsy, GrowthToFailure),
+    completed: Option<&CompletedRun>,
     on_progress: OnProgress,
 ) -> Result<Verdict, LabError> {
-    let (found, GrowthToFailure { leaks: grows, is_explained }) = found;
+    let (found, GrowthToFailure { leaks: grows, is_explained, .. }) = found;
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
@@ -114,6 +124,9 @@ fn verdict_of_failure(
     findings.extend(same_request(run, &found));
     findings.extend(pair_finding(run, conditions)?);
     // How the limit is known is among the notes.
+    if !is_explained {
+        findings.push(Finding::about(FindingTopic::Certainty, rest_sentence(run, completed), None));
+    }
     findings.extend(found.notes.iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
     if let Some(change) = &freed {
         let about = if change.proved { FindingTopic::Helps } else { FindingTopic::DoesNotHelp };
@@ -142,7 +155,7 @@ fn verdict_of_failure(
     }
     findings.extend(run.device_words.iter().map(|device| Finding::about(FindingTopic::Gpus, device, None)));
     let mut on_done = |done| on_progress(Progress::new("looking for the smallest device", done, total));
-    findings.extend(gpu_for_the_failure(limited.run(), conditions, &found, &grows, &mut on_done)?);
+    findings.extend(gpu_for_the_failure(limited.run(), conditions, &found, &grows, completed, &mut on_done)?);
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = (found.held.clone(), found.failure.request.request);
@@ -167,8 +180,34 @@ fn verdict_of_failure(
         gap: None,
         fixes: Vec::new(),
         code_fixes: Vec::new(),
+        devices: Vec::new(),
     };
     Ok(Verdict { answer, autopsy: Some(Box::new(found)) })
+}
+
+/// Whether it is known what comes after the failure.
+fn rest_sentence(run: &Run, completed: Option<&CompletedRun>) -> String {
+    match completed {
+        Some(CompletedRun { from: RestSource::Recording, is_whole, .. }) => {
+            let end = if *is_whole { "" } else { ", up to the request at which it failed" };
+            format!(
+                "the recorded run did not fail there, so that it is known what comes after the failure{end}"
+            )
+        }
+        Some(completed) => {
+            let end = if completed.is_whole { "" } else { ", as far as that one went" };
+            format!(
+                "the recording ends in the middle of an iteration: {}, which asks for the same up to the failure{end}",
+                completed.from.text()
+            )
+        }
+        None => {
+            let device = if run.recorded.devices.is_some() { " and no other device" } else { "" };
+            format!(
+                "what comes after the failure is not known: no earlier iteration{device} asks for the same up to it"
+            )
+        }
+    }
 }
 
 /// The warning about two settings that do not belong together.
@@ -220,7 +259,8 @@ fn failure_headline(found: &Autopsy) -> String {
             format!("{} allocated, and {} more asked for", memory.allocated, request.size)
         }
         OomCause::FragmentationByLiveBlocks => {
-            format!("{} cached, but in pieces too small for {}", memory.cached_here, request.size)
+            let cached = memory.free_blocks_text(|blocks| format!("cached in {blocks}"));
+            format!("{cached}: too small for {}", request.size)
         }
         OomCause::CachedInAnotherStream => {
             format!(

@@ -5,7 +5,7 @@ use blockyard_record::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Forecast, GapOutcome, Limit};
+use crate::{Forecast, GapOutcome, Limit, RestOfIteration};
 
 /// Why a run went out of memory, and which changes let the request pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,12 +36,31 @@ pub struct AutopsyFailure {
     pub outcome: GapOutcome,
     /// What the memory was used for then.
     pub memory: MemoryAtFailure,
+    /// The other stream or memory pool that keeps the most cached bytes, where that is the cause; null for other causes.
+    #[serde(default)]
+    pub cached_by: Option<CacheKeeper>,
     /// The segments whose free bytes could not serve the request, with the blocks that keep them.
     pub pinned_by: Vec<PinnedSegment>,
     /// What lets the request pass, each proved by a replay; of every kind the smallest first.
     pub changes: Vec<Change>,
     /// What was replayed too and does not help at every bound of the limit.
     pub in_vain: Vec<Change>,
+}
+
+/// A stream or a memory pool with cached bytes that a request cannot use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CacheKeeper {
+    /// A stream.
+    Stream(StreamId),
+    /// A memory pool.
+    Pool {
+        /// The memory pool, as PyTorch numbers pools of graphs and of programs.
+        id: PoolId,
+        /// The block pool: `small` or `large`.
+        pool: PoolKind,
+    },
 }
 
 /// The request that failed.
@@ -150,6 +169,10 @@ pub struct Change {
     /// What becomes of the run with the change if its iterations go on; null where the iterations before the
     /// failure do not explain it, and for changes of the requests.
     pub forecast: Option<Forecast>,
+    /// What becomes of the iteration that failed with the change; null where there is a forecast, and where nothing
+    /// shows what comes after the failure.
+    #[serde(default)]
+    pub rest: Option<RestOfIteration>,
 }
 
 /// How a run is changed before it is replayed.

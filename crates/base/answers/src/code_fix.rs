@@ -3,6 +3,8 @@
 use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::RestOfIteration;
+
 /// A change of the program's code that lowers the peak of allocated bytes. All numbers are estimates: the
 /// recorded requests, with other sizes and lifetimes, go through the allocator. `blockyard dry-run` of the
 /// changed program is the proof.
@@ -18,12 +20,16 @@ pub struct CodeFix {
     /// The bytes that the change takes from the peak of allocated bytes.
     pub bytes: Bytes,
     /// The peak of allocated bytes with the change. In a run that failed, the peak up to the request that
-    /// failed, with that request.
+    /// failed, with that request, or up to the last request of `rest`.
     pub peak_allocated: Bytes,
     /// The peak of reserved bytes with the change, as `peak_allocated`.
     pub peak_reserved: Bytes,
     /// Whether a replay with the change serves the request that failed; null where no request failed.
     pub passes: Option<bool>,
+    /// What becomes of the iteration that failed with the change; null where the request fails all the same, and
+    /// where nothing shows what comes after it.
+    #[serde(default)]
+    pub rest: Option<RestOfIteration>,
 }
 
 /// What a change of the code is.
@@ -34,8 +40,8 @@ pub struct CodeFix {
 pub enum CodeFixKind {
     /// Layers are checkpointed: each keeps its input alone, and runs again in the backward pass.
     Checkpoint,
-    /// A smaller batch: half of it or, for a run that failed, the largest of its eighths with which the request
-    /// passes.
+    /// A smaller batch: half of it or, for a run that failed, the largest of its eighths with which the iteration
+    /// finishes or, where its rest is not known, the request passes.
     SmallerBatch,
     /// The forward pass under `torch.autocast` with bfloat16.
     Autocast,

@@ -51,6 +51,7 @@ mod line;
 mod outcome;
 mod program;
 mod read;
+mod rest;
 mod snapshot;
 mod verdict;
 
@@ -59,7 +60,8 @@ pub use blockyard_record::{Bytes, DeviceAddr, MemoryAtFailure, OomCause, PoolId,
 
 pub use allocators::{AllocatorRow, AllocatorsAnswer};
 pub use autopsy::{
-    AutopsyAnswer, AutopsyFailure, Change, ChangeKind, FailedAllocation, PinnedSegment, PinningBlock,
+    AutopsyAnswer, AutopsyFailure, CacheKeeper, Change, ChangeKind, FailedAllocation, PinnedSegment,
+    PinningBlock,
 };
 pub use bound::BoundAnswer;
 pub use certificate::{
@@ -92,10 +94,11 @@ pub use outcome::{
 };
 pub use program::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNote};
 pub use read::{Document, DocumentError, VERSION, read};
+pub use rest::{LaterFailure, RestOfIteration, RestSource};
 pub use snapshot::{
     DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SnapshotAnswer, SnapshotLine, StackFrame,
 };
 pub use verdict::{
-    Finding, FindingTopic, Forecast, HoldingLine, MomentName, VerdictAnswer, VerdictKind, VerdictMoment,
-    called_at,
+    DeviceOfFile, Finding, FindingTopic, Forecast, HoldingLine, MomentName, VerdictAnswer, VerdictKind,
+    VerdictMoment, called_at,
 };

@@ -40,6 +40,21 @@ pub struct VerdictAnswer {
     /// The changes of the program's code that lower the peak of allocated bytes, at most one of each kind, the
     /// one that takes most first. All are estimates. Empty where no stacks of a training were recorded.
     pub code_fixes: Vec<CodeFix>,
+    /// The devices of the file, in its order; empty where it has one.
+    #[serde(default)]
+    pub devices: Vec<DeviceOfFile>,
+}
+
+/// One of several devices of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DeviceOfFile {
+    /// The device, as PyTorch numbers it.
+    pub device: u64,
+    /// Whether a request of the device failed.
+    pub is_out_of_memory: bool,
+    /// The bytes that blocks hold at the end of the file.
+    pub held: Bytes,
 }
 
 impl VerdictAnswer {

@@ -5,7 +5,7 @@
 use blockyard_rules::size;
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockState, Bytes, PoolId, PoolKind, Snapshot, StreamId};
+use crate::{BlockState, Bytes, PoolId, PoolKind, Snapshot, StreamId, grouped};
 
 /// A request that ran out of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +121,9 @@ pub struct MemoryAtFailure {
     pub cached_here: Bytes,
     /// The largest block among `cached_here` in the block pool (small or large) of the request.
     pub largest_cached_here: Bytes,
+    /// How many blocks `cached_here` are in.
+    #[serde(default)]
+    pub blocks_cached_here: u64,
     /// Cached bytes on other streams.
     pub cached_other_streams: Bytes,
     /// Cached bytes in other memory pools: those of programs and of graphs.
@@ -152,6 +155,7 @@ impl MemoryAtFailure {
                     }
                     BlockState::Inactive => {
                         add(&mut memory.cached_here, block.size);
+                        memory.blocks_cached_here = memory.blocks_cached_here.saturating_add(1);
                         if segment.pool == pool {
                             memory.largest_cached_here = memory.largest_cached_here.max(block.size);
                         }
@@ -167,6 +171,22 @@ impl MemoryAtFailure {
     #[must_use]
     pub fn has_block_for(&self, request: &OomRequest) -> bool {
         !self.largest_cached_here.is_zero() && self.largest_cached_here >= request.rounded
+    }
+
+    /// `480 MiB cached in 8 separate blocks, the largest 240 MiB`: the cached bytes that the request may use, with the
+    /// words that `held_in` makes of the blocks.
+    #[must_use]
+    pub fn free_blocks_text(&self, held_in: impl Fn(&str) -> String) -> String {
+        let blocks = match self.blocks_cached_here {
+            1 => "1 block".to_owned(),
+            count => format!("{} separate blocks", grouped(count)),
+        };
+        let largest = match (self.blocks_cached_here, self.largest_cached_here) {
+            (1, _) => String::new(),
+            (_, Bytes::ZERO) => ", all in the other block pool".to_owned(),
+            (_, largest) => format!(", the largest {largest}"),
+        };
+        format!("{} {}{largest}", self.cached_here, held_in(&blocks))
     }
 
     /// All cached bytes.
@@ -327,15 +347,13 @@ impl OomCause {
 }
 
 fn fragmentation(request: &OomRequest, memory: &MemoryAtFailure) -> String {
-    let largest = if memory.largest_cached_here.is_zero() {
-        format!("none of that is in the {} pool", PoolKind::serving(request.rounded))
+    let text = if memory.largest_cached_here.is_zero() {
+        let pool = PoolKind::serving(request.rounded);
+        format!("{} are cached for this stream, but none of that is in the {pool} pool", memory.cached_here)
     } else {
-        format!("the largest block among them has {}", memory.largest_cached_here)
+        memory.free_blocks_text(|blocks| format!("are cached for this stream, but in {blocks}"))
     };
-    format!(
-        "{} are cached for this stream, but {largest}, and live blocks keep their segments from being released: {} find no place",
-        memory.cached_here, request.size
-    )
+    format!("{text}, and live blocks keep their segments from being released: {} find no place", request.size)
 }
 
 #[cfg(test)]

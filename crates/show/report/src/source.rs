@@ -1,5 +1,6 @@
 //! Reads files into the parts that a report is made of: names, facts, and a recording for each device.
 
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -130,13 +131,22 @@ pub(crate) fn open_snapshot(
     let mut devices = Vec::new();
     let host = file.host.take();
     let is_named = has_several || host.is_some();
+    // Together, the runs of several devices know of each other.
+    let runs = match has_several.then(|| Run::from_snapshot("", &file, on_progress)) {
+        Some(Err(LabError::Cancelled)) => return Err(LabError::Cancelled.into()),
+        Some(Ok(runs)) => runs,
+        _ => Vec::new(),
+    };
+    let mut runs = runs.into_iter();
     for device in std::mem::take(&mut file.devices) {
         let one = SnapshotFile { devices: vec![device], notes: Vec::new(), ..file.clone() };
-        devices.push(open_device(&one, is_named, on_progress)?);
+        devices.push(open_device(&one, is_named, runs.next(), on_progress)?);
     }
+    // As the other answers have them: first what failed, then what holds most.
+    devices.sort_by_key(|device| Reverse(device.run.as_ref().ok().map(Run::device_order)));
     if host.is_some() {
         let one = SnapshotFile { host, notes: Vec::new(), ..file };
-        devices.push(open_device(&one, is_named, on_progress)?);
+        devices.push(open_device(&one, is_named, None, on_progress)?);
     }
     Ok(ReportFile {
         name: (!options.is_redacted).then(|| name.to_owned()),
@@ -147,16 +157,21 @@ pub(crate) fn open_snapshot(
     })
 }
 
-/// The only device of a snapshot.
+/// The only device of a snapshot, and its run where it is known.
 fn open_device(
     file: &SnapshotFile,
     is_named: bool,
+    known: Option<Run>,
     on_progress: OnProgress,
 ) -> Result<ReportDevice, ReportError> {
     let total = file.trace_len(0);
     let mut on_done = |done| on_progress(Progress::new("recording", done, total));
     let found = blockyard_pytorch::trace::record(file, 0, "", &mut on_done).map_err(LabError::from)?;
-    let run = match Run::from_snapshot("", file, on_progress) {
+    let runs = match known {
+        Some(run) => Ok(vec![run]),
+        None => Run::from_snapshot("", file, on_progress),
+    };
+    let run = match runs {
         Ok(mut runs) if !runs.is_empty() => Ok(runs.remove(0)),
         Ok(_) => Err(LabError::NoTrace.to_string()),
         Err(LabError::Cancelled) => return Err(LabError::Cancelled.into()),

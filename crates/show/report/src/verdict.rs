@@ -98,11 +98,12 @@ impl VerdictPart<'_> {
                 links.push(format!("<a href=\"#segments-{place}\">the segments then</a>"));
             }
         }
-        for conf in &finding.settings {
-            if let Some(row) = self.settings.and_then(|settings| settings.row_of(conf)) {
-                let name = escaped(conf_text(conf));
-                links.push(format!("<a href=\"#setting-{place}-{row}\">{name}</a>"));
-            }
+        let rows = finding.settings.iter().filter_map(|conf| Some((conf, self.settings?.row_of(conf)?)));
+        // The sentence has the names of several settings.
+        for (conf, row) in rows.take(1) {
+            let is_alone = finding.settings.len() == 1;
+            let name = if is_alone { escaped(conf_text(conf)) } else { "in the table".into() };
+            links.push(format!("<a href=\"#setting-{place}-{row}\">{name}</a>"));
         }
         if links.is_empty() { String::new() } else { format!(" ({})", links.join(", ")) }
     }

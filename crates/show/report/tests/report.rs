@@ -214,8 +214,28 @@ fn each_device_has_a_part_and_one_can_be_chosen() {
     assert_eq!(none.unwrap_err().to_string(), "the file has nothing about device 7; it has 0, 1");
 }
 
+#[test]
+fn the_device_that_holds_most_comes_first() {
+    let mut file = two_device_file();
+    file.devices[0].segments.truncate(1);
+    std::mem::take(&mut file.devices[0].trace);
+    let mut bytes = Vec::new();
+    file.write_pickle(&mut bytes).unwrap();
+    let html = made(RunSource::File { name: "two.pickle".to_owned(), bytes }, &ReportOptions::default());
+    assert!(
+        html.contains("<a href=\"#part-0\">Device 1</a>") && html.contains("device 1 holds most"),
+        "{html}"
+    );
+}
+
 /// A snapshot with the devices of two others.
 fn two_devices() -> impl Fn() -> RunSource {
+    let mut bytes = Vec::new();
+    two_device_file().write_pickle(&mut bytes).unwrap();
+    move || RunSource::File { name: "two.pickle".to_owned(), bytes: bytes.clone() }
+}
+
+fn two_device_file() -> SnapshotFile {
     let read = |name: &str| read_snapshot(&fixture(name));
     let mut file = read("snapshots/rank0.pickle.gz");
     let mut second = file.devices[0].clone();
@@ -225,9 +245,7 @@ fn two_devices() -> impl Fn() -> RunSource {
     file.devices[0].segments.iter_mut().for_each(|segment| segment.device = 0);
     file.devices.truncate(1);
     file.devices.push(second);
-    let mut bytes = Vec::new();
-    file.write_pickle(&mut bytes).unwrap();
-    move || RunSource::File { name: "two.pickle".to_owned(), bytes: bytes.clone() }
+    file
 }
 
 fn read_snapshot(path: &Path) -> SnapshotFile {

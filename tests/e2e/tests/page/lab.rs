@@ -234,7 +234,7 @@ fn a_recording_that_runs_out_of_memory_says_why_by_itself() -> Result<()> {
         page.upload(&id("file"), &snapshot("snapshots/checkerboard_default_100"))?;
         page.wait_text(
             &id("run-verdict"),
-            "are cached for this stream, but the largest block among them has 20 MiB",
+            "are cached for this stream, but in 24 separate blocks, the largest 20 MiB",
         )?;
         ensure!(
             page.text(&id("verdict-line"))? == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",

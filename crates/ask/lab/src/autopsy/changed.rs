@@ -11,16 +11,16 @@ use crate::limited_run::row;
 use crate::{ChangeKind, Conditions, LabError, LimitedRun, Run, WhatIf};
 
 /// A run with a change, under conditions that may have changed too.
-pub(super) struct ChangedRun<'a> {
-    pub(super) run: Cow<'a, Run>,
-    pub(super) conditions: Conditions,
+pub(crate) struct ChangedRun<'a> {
+    pub(crate) run: Cow<'a, Run>,
+    pub(crate) conditions: Conditions,
     /// The request that the change is about, as an index into the changed run's.
     pub(super) request: usize,
 }
 
 impl<'a> ChangedRun<'a> {
     /// The run with a change that should let the request at an index pass.
-    pub(super) fn of(run: &'a Run, conditions: &Conditions, kind: &ChangeKind, request: usize) -> Self {
+    pub(crate) fn of(run: &'a Run, conditions: &Conditions, kind: &ChangeKind, request: usize) -> Self {
         let same = conditions.clone();
         match kind {
             ChangeKind::Setting(_) | ChangeKind::Limit(_) => {

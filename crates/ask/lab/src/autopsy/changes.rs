@@ -37,6 +37,7 @@ impl Passes {
             sentence,
             outcome: None,
             forecast: None,
+            rest: None,
         }
     }
 
@@ -94,7 +95,7 @@ pub(super) fn changes(
         one_stream(examined, &mut |_| tell_all(done))?,
     ];
     structural.into_iter().flatten().for_each(&mut sort);
-    sort(limit(examined, &mut |_| tell_all(done))?);
+    sort(limit(examined, examined.run, examined.failure.index, &mut |_| tell_all(done))?);
     Ok((helpful, in_vain))
 }
 
@@ -206,17 +207,22 @@ fn one_stream(examined: &Examination<'_>, on_done: OnDone) -> Result<Option<Chan
     Ok(Some(found.change(ChangeKind::OneStream, sentence)))
 }
 
-/// The smallest limit under which the request passes, counted in whole segments.
-fn limit(examined: &Examination<'_>, on_done: OnDone) -> Result<Change, LabError> {
+/// The smallest limit under which a request of the run, or of a longer one, passes, counted in whole segments.
+pub(super) fn limit(
+    examined: &Examination<'_>,
+    run: &Run,
+    request: usize,
+    on_done: OnDone,
+) -> Result<Change, LabError> {
     const STEP: u64 = LARGE_SEGMENT_ROUNDING.get();
-    let Examination { failure, limit, run, conditions, .. } = examined;
+    let Examination { failure, limit, conditions, .. } = examined;
     let capacity = conditions.capacity_of(run);
     let mut try_limit = |wanted: Bytes| {
         let conditions = Conditions { capacity: Some(capacity.max(wanted)), ..conditions.and_limit(wanted) };
         let fixed = run.fixed_conditions(&conditions);
         // A given limit is a single limit without bounds.
         let Some(fixed) = fixed.first() else { return Ok(false) };
-        passes(run, fixed, failure.index, on_done)
+        passes(run, fixed, request, on_done)
     };
     let enough = failure.memory.reserved.saturating_add(failure.request.segment_size);
     let (mut low, mut high) = (limit.high, enough.max(Bytes::new(limit.high.get().saturating_add(1))));

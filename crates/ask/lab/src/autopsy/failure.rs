@@ -1,12 +1,16 @@
 //! The moment of a failure: the request, the memory, and which request every live block serves.
 
-use blockyard_record::{AllocationId, Bytes, MemoryAtFailure, OnDone, PoolId, PoolKind, StreamId};
+use std::collections::BTreeMap;
+
+use blockyard_record::{
+    AllocationId, BlockState, Bytes, MemoryAtFailure, OnDone, OomCause, PoolId, PoolKind, StreamId,
+};
 use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
 use crate::limited_run::FixedConditions;
 use crate::live::LiveMemory;
-use crate::{FailedAllocation, LabError, Run};
+use crate::{CacheKeeper, FailedAllocation, LabError, Run};
 
 /// A failed request and the memory after it.
 #[derive(Clone, Debug)]
@@ -31,6 +35,28 @@ impl Failure {
         let request = failed_allocation(run, config, index);
         let memory = MemoryAtFailure::of(&live.snapshot, &request.for_cause());
         Ok(Self { index, request, memory, live })
+    }
+
+    /// The other stream or memory pool that keeps the most cached bytes, if that is the cause.
+    pub(super) fn cached_by(&self, cause: OomCause) -> Option<CacheKeeper> {
+        let mut sums: BTreeMap<CacheKeeper, Bytes> = BTreeMap::new();
+        for segment in &self.live.snapshot.segments {
+            let is_same_pool = segment.pool_id == self.request.pool_id;
+            let keeper = match cause {
+                OomCause::CachedInAnotherStream if is_same_pool && segment.stream != self.request.stream => {
+                    CacheKeeper::Stream(segment.stream)
+                }
+                OomCause::CachedInPrivatePool if !is_same_pool => {
+                    CacheKeeper::Pool { id: segment.pool_id, pool: segment.pool }
+                }
+                _ => continue,
+            };
+            let cached = segment.blocks.iter().filter(|block| block.state == BlockState::Inactive);
+            let sum = sums.entry(keeper).or_default();
+            *sum = cached.fold(*sum, |sum, block| sum.saturating_add(block.size));
+        }
+        let cached = sums.into_iter().filter(|(_, bytes)| !bytes.is_zero());
+        cached.max_by_key(|(_, bytes)| *bytes).map(|(keeper, _)| keeper)
     }
 
     /// The index of the request that an allocation served.

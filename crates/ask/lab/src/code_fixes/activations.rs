@@ -23,7 +23,7 @@ pub(super) struct Batch<'a> {
 impl<'a> Batch<'a> {
     /// `None` where no block grows with the batch, and for a run that shows no training.
     pub(super) fn of(training: &'a Training<'a>) -> Option<Self> {
-        if !training.has_backward() && !training.fails {
+        if !training.has_backward() && !training.is_cut {
             return None;
         }
         let mut blocks = Vec::new();

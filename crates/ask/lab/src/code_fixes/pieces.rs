@@ -18,9 +18,11 @@ const LEAST_SHARE: u64 = 10;
 /// What the line makes that holds most of a forward pass when the run fails, in pieces, each of which is made again
 /// in the backward pass. It is a bound: what a later line needs as a whole stays whole.
 pub(super) fn largest_line(training: &Training<'_>, peak: Bytes) -> Option<Proposal> {
-    let is_held = |block: &&Block| block.phase == Phase::Forward && block.freed >= training.end;
+    let failed = training.failed?;
+    let is_held =
+        |block: &&Block| block.phase == Phase::Forward && block.request <= failed && block.freed > failed;
     let mut lines: BTreeMap<&str, (Bytes, usize, HashSet<usize>)> = BTreeMap::new();
-    for block in training.blocks.iter().filter(is_held).filter(|_| training.fails) {
+    for block in training.blocks.iter().filter(is_held) {
         let Some(line) = own_line(training.frames(block)) else { continue };
         let (bytes, blocks, stacks) = lines.entry(line).or_default();
         *bytes = bytes.saturating_add(block.size);
@@ -37,7 +39,7 @@ pub(super) fn largest_line(training: &Training<'_>, peak: Bytes) -> Option<Propo
     }
     let line = frame_text(line);
     let name = format!(
-        "what `{line}` makes in {PIECES} pieces, each made again in the backward pass (`torch.utils.checkpoint`); the line holds {bytes} in {} at the failure",
+        "what `{line}` makes in {PIECES} parts one after the other, each made again in the backward pass (`torch.utils.checkpoint`); the line holds {bytes} in {} at the failure",
         counted(blocks, "block")
     );
     Some(Proposal { kind: CodeFixKind::InPieces, name, lines: vec![line], run: changed.finish() })

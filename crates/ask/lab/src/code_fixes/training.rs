@@ -59,8 +59,10 @@ pub(super) struct Training<'a> {
     pub(super) run: &'a Run,
     /// How many requests count: all, or those up to the one that failed.
     pub(super) end: usize,
-    /// Whether the last of these requests failed.
-    pub(super) fails: bool,
+    /// The request that failed, among them.
+    pub(super) failed: Option<usize>,
+    /// Whether these requests end in the middle of an iteration.
+    pub(super) is_cut: bool,
     /// By ascending requests.
     pub(super) blocks: Vec<Block>,
     /// The frames of Python of the blocks' stacks, innermost first; the first stack is empty.
@@ -75,33 +77,39 @@ pub(super) struct Training<'a> {
 const MAX_OTHER_STRETCHES: usize = 1000;
 
 impl<'a> Training<'a> {
-    /// The run up to the request that fails; `None` if it has no backward pass and does not fail in a forward
-    /// pass.
+    /// The run up to the request that fails; `None` if it has no backward pass and does not fail in a forward pass.
     pub(super) fn of(run: &'a Run, failed: Option<usize>) -> Option<Self> {
         let end = failed.map_or(run.requests().len(), |failed| failed.saturating_add(1));
-        let fails = failed.is_some();
+        Self::until(run, end, failed, failed.is_some())
+    }
+
+    /// The first `end` requests of a run; `is_cut` where they end in the middle of an iteration.
+    pub(super) fn until(run: &'a Run, end: usize, failed: Option<usize>, is_cut: bool) -> Option<Self> {
         let mut training = Self {
             run,
             end,
-            fails,
+            failed,
+            is_cut,
             blocks: Vec::new(),
             stacks: vec![Vec::new()],
             passes: Vec::new(),
             parameters: HashSet::new(),
         };
-        training.read_blocks(failed);
+        training.read_blocks();
         training.find_passes()?;
         training.find_activations();
         training.find_parameters();
         Some(training)
     }
 
-    fn read_blocks(&mut self, failed: Option<usize>) {
+    fn read_blocks(&mut self) {
         let mut phases = vec![Phase::Backward];
         let mut numbers: HashMap<u32, usize> = HashMap::new();
         let mut lives: HashMap<usize, usize> =
             lifetimes(self.run).into_iter().map(|life| (life.request, life.freed)).collect();
-        lives.extend(failed.map(|failed| (failed, self.end)));
+        if let Some(failed) = self.failed {
+            lives.entry(failed).or_insert(self.end);
+        }
         for (request, asked) in self.run.requests().iter().take(self.end).enumerate() {
             let Request::Allocate { tensor, size, stream } = *asked else { continue };
             let Some(freed) = lives.get(&request).map(|freed| (*freed).min(self.end)) else { continue };
@@ -145,7 +153,7 @@ impl<'a> Training<'a> {
                     freed = freed.saturating_add(block.size);
                 }
             }
-            let is_last = self.fails && end == self.end;
+            let is_last = self.is_cut && end == self.end;
             if live > Bytes::ZERO && (is_last || freed.get().saturating_mul(4) >= live.get()) {
                 self.passes.push(Pass { forward, backward, end });
                 forward = end;
@@ -156,7 +164,7 @@ impl<'a> Training<'a> {
                 return None;
             }
         }
-        if self.fails && forward < self.end {
+        if self.is_cut && forward < self.end {
             self.passes.push(Pass { forward, backward: self.end, end: self.end });
         }
         (!self.passes.is_empty()).then_some(())
@@ -173,7 +181,7 @@ impl<'a> Training<'a> {
             for block in self.blocks.get_mut(places).into_iter().flatten() {
                 let is_forward = block.phase == Phase::Forward;
                 let is_freed = block.freed >= pass.backward && block.freed < pass.end;
-                let is_open = self.fails && pass.end == self.end && block.freed >= self.end;
+                let is_open = self.is_cut && pass.end == self.end && block.freed >= self.end;
                 let is_kept =
                     (is_forward || block.phase == Phase::Other) && is_freed || is_forward && is_open;
                 block.kept_for = is_kept.then_some(number);
@@ -203,7 +211,7 @@ impl<'a> Training<'a> {
 
     /// Whether the run fails in a pass.
     fn is_open(&self, pass: &Pass) -> bool {
-        self.fails && pass.end == self.end
+        self.is_cut && pass.end == self.end
     }
 
     fn find_parameters(&mut self) {

@@ -119,6 +119,7 @@ pub(super) fn verdict_of_fit(
         gap: None,
         fixes: Vec::new(),
         code_fixes: Vec::new(),
+        devices: Vec::new(),
     })
 }
 
@@ -137,6 +138,7 @@ fn verdict_without_replay(conditions: &Conditions, error: &RowError) -> VerdictA
         gap: None,
         fixes: Vec::new(),
         code_fixes: Vec::new(),
+        devices: Vec::new(),
     }
 }
 

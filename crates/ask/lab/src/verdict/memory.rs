@@ -7,6 +7,7 @@ use blockyard_rules::Release;
 
 use crate::forecast::{Forecaster, forecast_end};
 use crate::outcome::replay_under;
+use crate::rest::CompletedRun;
 use crate::source::with_article;
 use crate::{
     Autopsy, ChangeKind, Conditions, Finding, FindingTopic, Forecast, LabError, Leaks, Limit, LimitKind,
@@ -202,6 +203,7 @@ pub(super) fn gpu_for_the_failure(
     conditions: &Conditions,
     found: &Autopsy,
     grows: &Leaks,
+    completed: Option<&CompletedRun>,
     on_done: OnDone,
 ) -> Result<Option<Finding>, LabError> {
     if found.limit.by != LimitKind::Device {
@@ -215,6 +217,12 @@ pub(super) fn gpu_for_the_failure(
     let cut = run.until_failure(conditions, found.index.saturating_add(1), on_done)?;
     let forecaster = Forecaster::to_failure(&cut, conditions, grows, on_done)?;
     let failed = grows.ends.len() as u64;
+    let in_vain = |gpu: &GpuProfile| {
+        format!(
+            "no known GPU holds the iteration that failed: the request passes on {}, and a later one of the iteration fails",
+            gpu.name
+        )
+    };
     let mut text = format!("no known GPU leaves the {} with which the request passes", enough.enough_text());
     for gpu in GpuProfile::ALL.iter().rev() {
         let left = pytorch_memory(gpu.total_memory);
@@ -224,15 +232,22 @@ pub(super) fn gpu_for_the_failure(
         let on_it = Conditions { capacity: Some(left), limit: None, ..conditions.clone() };
         let forecast =
             forecaster.as_ref().map(|iterations| iterations.forecast(&on_it, on_done)).transpose()?;
+        let rest = completed.map(|completed| {
+            completed.of_changed(&completed.run, &completed.run.fixed_conditions(&on_it), on_done)
+        });
+        let rest = rest.transpose()?.flatten();
+        let fails_later = rest.as_ref().is_some_and(|rest| rest.fails.is_some());
         let (passes, end) = match forecast.flatten() {
             Some(Forecast::Fails { iteration, .. }) if iteration <= failed => {
-                text = format!(
-                    "no known GPU holds the iteration that failed: the request passes on {}, and a later one of the iteration fails",
-                    gpu.name
-                );
+                text = in_vain(gpu);
+                continue;
+            }
+            None if fails_later => {
+                text = in_vain(gpu);
                 continue;
             }
             Some(forecast) => ("iteration that failed", forecast_end(&forecast)),
+            None if rest.is_some_and(|rest| rest.finishes()) => ("iteration that failed", None),
             None if run.continues_after_oom() => ("request", None),
             None => ("request", Some("and what the program asks for after it is not known".to_owned())),
         };

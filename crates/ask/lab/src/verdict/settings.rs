@@ -8,7 +8,7 @@ use crate::outcome::calls_text;
 use crate::setting_search::replay_all;
 use crate::{
     Autopsy, Change, ChangeKind, Conditions, Finding, FindingTopic, Forecast, GapOutcome, LabError, Limit,
-    LimitedRun, Outcome, Row, Run, plain_candidates,
+    LimitedRun, Outcome, RestOfIteration, Row, Run, plain_candidates,
 };
 
 /// The run under each of the plain settings.
@@ -46,18 +46,23 @@ pub(super) fn fitting_setting(
     Ok(None)
 }
 
-/// Whether a later iteration fails with a change that lets the request pass.
+/// Whether a later request fails with a change that lets the request pass.
 fn postpones(change: &Change) -> bool {
-    matches!(change.forecast, Some(Forecast::Fails { .. }))
+    let fails = |rest: &RestOfIteration| rest.fails.is_some();
+    matches!(change.forecast, Some(Forecast::Fails { .. })) || change.rest.as_ref().is_some_and(fails)
 }
 
-/// How long a run goes on with a change: changes that let it go on longest come first.
-fn iterations_passed(change: &Change) -> u64 {
-    match change.forecast {
+/// How long a run goes on with a change: changes that let it go on longest come first. Only one of the two numbers
+/// differs between changes of a run.
+fn gone_on(change: &Change) -> (u64, u64) {
+    let later = |rest: &RestOfIteration| rest.fails.as_ref().map(|fails| fails.requests_later);
+    let requests = change.rest.as_ref().and_then(later).unwrap_or(u64::MAX);
+    let iterations = match change.forecast {
         Some(Forecast::Fails { iteration, .. }) => iteration,
         Some(Forecast::Passes { .. }) | None => u64::MAX - 1,
         Some(Forecast::Finishes) => u64::MAX,
-    }
+    };
+    (iterations, requests)
 }
 
 /// The sentences about the settings and other changes that were replayed: those that help, the recommended
@@ -67,14 +72,14 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
     let failure = &found.failure;
     let is_taken = |change: &Change| matches!(&change.kind, ChangeKind::Setting(conf) if taken == Some(conf));
     let mut helpful: Vec<&Change> = failure.changes.iter().collect();
-    helpful.sort_by_key(|change| (!is_taken(change), std::cmp::Reverse(iterations_passed(change))));
+    helpful.sort_by_key(|change| (!is_taken(change), std::cmp::Reverse(gone_on(change))));
     let in_vain: Vec<&Change> = failure.in_vain.iter().collect();
     for (about, changes, also) in [
         (FindingTopic::Helps, helpful, "the request also passes"),
         (FindingTopic::DoesNotHelp, in_vain, "the request fails too"),
     ] {
         // The settings that share a sentence, and how it ends.
-        let mut sharing: Vec<(Option<&Forecast>, Vec<&Change>)> = Vec::new();
+        let mut sharing: Vec<(String, Vec<&Change>)> = Vec::new();
         let mut depending = Vec::new();
         for change in changes {
             match &change.kind {
@@ -86,10 +91,10 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                     findings.push(Finding::about(about, &change.sentence, None).with_settings(&[conf]));
                 }
                 ChangeKind::Setting(_) => {
-                    let forecast = change.forecast.as_ref();
-                    match sharing.iter_mut().find(|(known, _)| *known == forecast) {
+                    let end = later(change);
+                    match sharing.iter_mut().find(|(known, _)| *known == end) {
                         Some((_, changes)) => changes.push(change),
-                        None => sharing.push((forecast, vec![change])),
+                        None => sharing.push((end, vec![change])),
                     }
                 }
                 ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
@@ -100,13 +105,13 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
             }
         }
         findings.extend(depending_findings(found.limit, &depending));
-        findings.extend(sharing.into_iter().map(|(forecast, changes)| {
+        findings.extend(sharing.into_iter().map(|(end, changes)| {
             let confs: Vec<&str> = changes.iter().filter_map(|change| setting(change)).collect();
             let names: Vec<&str> = confs.iter().map(|conf| name(conf)).collect();
             let replays: Option<Vec<GapOutcome>> = changes.iter().map(|change| change.outcome).collect();
             let calls = replays
                 .map_or_else(String::new, |all| format!(", with {}", calls_text(&all, &failure.outcome)));
-            let text = format!("with {} {also}{calls}{}", alternatives(&names), later(forecast));
+            let text = format!("with {} {also}{calls}{end}", alternatives(&names));
             Finding::about(about, text, None).with_settings(&confs)
         }));
     }
@@ -128,8 +133,10 @@ fn setting(change: &Change) -> Option<&str> {
 }
 
 /// What comes after the request, as the end of a sentence.
-fn later(forecast: Option<&Forecast>) -> String {
-    forecast.and_then(forecast_end).map_or_else(String::new, |end| format!(", {end}"))
+fn later(change: &Change) -> String {
+    let rest = change.rest.as_ref().map(RestOfIteration::end_text);
+    let end = change.forecast.as_ref().and_then(forecast_end).or(rest);
+    end.map_or_else(String::new, |end| format!(", {end}"))
 }
 
 /// The sentences about settings whose effect depends on the limit; settings with the same effect are together.

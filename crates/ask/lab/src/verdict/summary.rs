@@ -61,12 +61,12 @@ impl Verdict {
         all.sort_by_key(order);
         let mut best: Vec<Fix<'_>> = Vec::new();
         for fix in &all {
-            if best.iter().all(|known| known.group() != fix.group()) {
+            if !best.iter().any(|known| known.cost().is_like(fix.cost())) {
                 best.push(*fix);
             }
         }
         // A tensor is easily freed in a replay, and the program still needs it.
-        if best.iter().any(|fix| !fix.is_to_free() && fix.cost() != MEMORY && !fix.fails_later()) {
+        if best.iter().any(|fix| !fix.is_to_free() && fix.cost() != Cost::Memory && !fix.fails_later()) {
             best.retain(|fix| !fix.is_to_free());
         }
         let other = all.iter().find(|fix| matches!(fix, Fix::Code(_)) && !best.contains(fix));
@@ -99,47 +99,64 @@ impl Fix<'_> {
     }
 
     fn fails_later(&self) -> bool {
-        matches!(self, Self::Change(change) if matches!(change.forecast, Some(Forecast::Fails { .. })))
+        let rest = match self {
+            Self::Change(Change { forecast: Some(Forecast::Fails { .. }), .. }) => return true,
+            Self::Change(change) => &change.rest,
+            Self::Code(fix) => &fix.rest,
+            Self::Advice(_) => &None,
+        };
+        rest.as_ref().is_some_and(|rest| rest.fails.is_some())
     }
 
     fn is_to_free(&self) -> bool {
         matches!(self, Self::Change(change) if matches!(change.kind, ChangeKind::FreeTensors { .. }))
     }
 
-    /// Of the changes of one group one is shown.
-    fn group(&self) -> u8 {
-        match self.cost() {
-            0 => 0,
-            MEMORY => 2,
-            _ => 1,
-        }
-    }
-
-    /// What a change costs, as a place in an order: a setting costs nothing; then come changes that keep every
-    /// number that the program computes, changes of how it trains, more memory, and tensors to free.
-    fn cost(&self) -> u8 {
+    fn cost(&self) -> Cost {
         match self {
             Self::Change(change) => match change.kind {
-                ChangeKind::Setting(_) => 0,
-                ChangeKind::Limit(_) => MEMORY,
-                _ => 1,
+                ChangeKind::Setting(_) => Cost::Setting,
+                ChangeKind::Limit(_) => Cost::Memory,
+                _ => Cost::Requests,
             },
-            Self::Advice(_) => 1,
+            Self::Advice(_) => Cost::Requests,
             Self::Code(fix) => match fix.kind {
-                CodeFixKind::FreedGradients => 2,
-                CodeFixKind::NoForeach => 3,
-                CodeFixKind::Checkpoint => 4,
-                CodeFixKind::ChunkedLoss => 5,
-                CodeFixKind::InPieces => 6,
-                CodeFixKind::SmallerBatch => 7,
-                _ => 8,
+                CodeFixKind::FreedGradients => Cost::FreedGradients,
+                CodeFixKind::NoForeach => Cost::NoForeach,
+                CodeFixKind::Checkpoint => Cost::Checkpoint,
+                CodeFixKind::ChunkedLoss => Cost::ChunkedLoss,
+                CodeFixKind::InPieces => Cost::InPieces,
+                CodeFixKind::SmallerBatch => Cost::SmallerBatch,
+                _ => Cost::OtherTraining,
             },
         }
     }
 }
 
-/// The place of more memory in the order of costs.
-const MEMORY: u8 = 9;
+/// What a change costs, the least first: a setting costs nothing; then come changes that keep every number that the
+/// program computes, changes of how it trains, and more memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cost {
+    Setting,
+    /// When and where memory is asked for and freed.
+    Requests,
+    FreedGradients,
+    NoForeach,
+    Checkpoint,
+    ChunkedLoss,
+    InPieces,
+    SmallerBatch,
+    OtherTraining,
+    Memory,
+}
+
+impl Cost {
+    /// Whether one of two changes is shown in place of both: of settings, of memory, and of all others one is.
+    fn is_like(self, other: Self) -> bool {
+        let kind = |cost: Self| (cost == Self::Setting, cost == Self::Memory);
+        kind(self) == kind(other)
+    }
+}
 
 fn write_list(text: &mut String, title: &str, items: impl Iterator<Item = String>) {
     let mut items = items.peekable();

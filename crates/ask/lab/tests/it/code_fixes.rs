@@ -1,7 +1,7 @@
 //! What changes of the code would take, for runs whose peaks are added up by hand. All sizes are in MiB, and so
 //! large that each block is a segment.
 
-use blockyard_lab::{CodeFix, CodeFixKind, Conditions, Run, Verdict, verdict};
+use blockyard_lab::{ChangeKind, CodeFix, CodeFixKind, Conditions, RestSource, Run, Verdict, verdict};
 use blockyard_record::Bytes;
 use serde_json::{Value, json};
 
@@ -81,22 +81,52 @@ impl Program {
         self.verdict_under(None)
     }
 
-    pub(crate) fn verdict_under(&self, limit: Option<Bytes>) -> Verdict {
-        let segments: Vec<Value> = self
-            .blocks
+    /// The program that fails at the last allocation of this size, at place `last` from the end.
+    fn failing_at(&self, mib: u64, last: usize) -> Self {
+        let is_wanted = |entry: &&Value| entry["action"] == "alloc" && entry["size"] == mib * MIB;
+        let failed = self.trace.iter().rev().filter(is_wanted).nth(last).unwrap();
+        let at = self.trace.iter().position(|entry| entry == failed).unwrap();
+        let mut trace = self.trace[..=at].to_vec();
+        trace[at]["action"] = json!("oom");
+        trace[at]["addr"] = json!(0);
+        let of = |addr: u64| {
+            trace.iter().filter(move |entry| entry["addr"] == addr && entry["action"] != "free_requested")
+        };
+        let blocks = self.blocks.iter().filter(|(addr, ..)| of(*addr).next().is_some());
+        let blocks = blocks.map(|(addr, mib, _)| {
+            (*addr, *mib, of(*addr).next_back().is_some_and(|entry| entry["action"] == "alloc"))
+        });
+        Self { blocks: blocks.collect(), markers: self.markers.clone(), trace: trace.clone() }
+    }
+
+    fn segments(&self, device: usize) -> Vec<Value> {
+        self.blocks
             .iter()
             .map(|(address, mib, is_live)| {
                 let (size, held) = (mib * MIB, if *is_live { mib * MIB } else { 0 });
                 let state = if *is_live { "active_allocated" } else { "inactive" };
-                json!({"device": 0, "address": address, "total_size": size, "allocated_size": held,
+                json!({"device": device, "address": address, "total_size": size, "allocated_size": held,
                     "active_size": held, "requested_size": held, "stream": 0, "segment_type": "large",
                     "blocks": [{"address": address, "size": size, "requested_size": size, "state": state, "frames": []}]})
             })
-            .collect();
-        let snapshot = json!({"segments": segments, "device_traces": [self.trace], "external_annotations": self.markers}).to_string();
-        let run = Run::read("train.json", snapshot.as_bytes(), &mut on).unwrap().remove(0);
-        verdict(&run, &Conditions { limit, ..run.conditions() }, &mut on).unwrap()
+            .collect()
     }
+
+    pub(crate) fn verdict_under(&self, limit: Option<Bytes>) -> Verdict {
+        verdict_of_first(&[self], limit)
+    }
+}
+
+/// The verdict about the first of the devices of one snapshot.
+pub(crate) fn verdict_of_first(devices: &[&Program], limit: Option<Bytes>) -> Verdict {
+    let segments: Vec<Value> =
+        devices.iter().enumerate().flat_map(|(device, program)| program.segments(device)).collect();
+    let traces: Vec<&Vec<Value>> = devices.iter().map(|program| &program.trace).collect();
+    let markers: Vec<&Value> = devices.iter().flat_map(|program| &program.markers).collect();
+    let snapshot =
+        json!({"segments": segments, "device_traces": traces, "external_annotations": markers}).to_string();
+    let run = Run::read("train.json", snapshot.as_bytes(), &mut on).unwrap().remove(0);
+    verdict(&run, &Conditions { limit, ..run.conditions() }, &mut on).unwrap()
 }
 
 /// How a program trains: what differs between the tests.
@@ -112,6 +142,10 @@ const TRAINING: Training = Training { weights: 2, layers: 4, frees_gradients: tr
 /// Two iterations. A layer keeps 60 MiB and its output of 20 MiB; a weight has 40 MiB, its gradient, its two
 /// states and the temporary of its step as many. The data of an iteration has 20 MiB.
 fn train(training: &Training) -> Verdict {
+    program(training).verdict_under(training.limit)
+}
+
+fn program(training: &Training) -> Program {
     let mut program = Program::default();
     program.allocs(training.weights, 40, BUILD);
     let (mut data, mut gradients) = (Vec::new(), Vec::new());
@@ -145,7 +179,7 @@ fn train(training: &Training) -> Verdict {
             program.free(std::mem::take(&mut gradients));
         }
     }
-    program.verdict_under(training.limit)
+    program
 }
 
 fn fix(verdict: &Verdict, kind: CodeFixKind) -> Option<&CodeFix> {
@@ -246,7 +280,8 @@ fn the_loss_in_chunks_has_the_logits_of_one_chunk() {
 
 #[test]
 fn a_gradient_of_the_logits_that_finds_no_memory_is_cut_into_chunks_too() {
-    let found = train_last_layer().verdict_under(Some(Bytes::mib(500)));
+    // The last of the four blocks of the first iteration that are as large as the logits.
+    let found = train_last_layer().failing_at(160, 4).verdict_under(Some(Bytes::mib(500)));
     // 80, and 480 or 60.
     assert_eq!(taken(&found, CodeFixKind::ChunkedLoss), Some((420, 140)));
     assert_eq!(fix(&found, CodeFixKind::ChunkedLoss).unwrap().passes, Some(true));
@@ -256,27 +291,103 @@ fn a_gradient_of_the_logits_that_finds_no_memory_is_cut_into_chunks_too() {
 fn a_replay_says_whether_the_request_that_failed_passes() {
     let found = train(&Training { limit: Some(Bytes::mib(500)), ..TRAINING });
     assert!(found.autopsy.is_some());
-    // The peak is at the request: 240 of weights and states, 20 of data, 240 of three layers, 60 of the request.
-    // With checkpoints it is in the first step: 240, 20, 80 of gradients, 80 of temporaries.
-    assert_eq!(taken(&found, CodeFixKind::Checkpoint), Some((140, 420)));
+    // As without a limit: the recording goes on.
+    assert_eq!(taken(&found, CodeFixKind::Checkpoint), Some((180, 420)));
     let fix = fix(&found, CodeFixKind::Checkpoint).unwrap();
     assert_eq!(fix.passes, Some(true));
-    assert!(fix.sentence.ends_with("; in a replay the request that failed then passes"), "{}", fix.sentence);
+    let end = "; in a replay the request that failed then passes, and the run finishes";
+    assert!(fix.sentence.ends_with(end), "{}", fix.sentence);
+}
+
+/// A run whose recording ends at the failure has the same answers as one that is recorded to its end.
+#[test]
+fn the_rest_of_the_iteration_is_taken_from_an_earlier_one() {
+    let limit = Some(Bytes::mib(500));
+    let keeps_gradients = Training { frees_gradients: false, ..TRAINING };
+    // The last layer of the second iteration fails, or the second, where gradients are kept.
+    for (training, last) in [(TRAINING, 0), (keeps_gradients, 2)] {
+        let program = program(&training);
+        let (known, found) =
+            (program.verdict_under(limit), program.failing_at(60, last).verdict_under(limit));
+        assert_eq!(known.autopsy.as_ref().unwrap().index, found.autopsy.as_ref().unwrap().index);
+        let numbers = |found: &Verdict| {
+            // An iteration that ends before its backward pass does not show that it frees no gradients.
+            let is_known = |fix: &&CodeFix| fix.kind != CodeFixKind::FreedGradients;
+            let fixes = found.answer.code_fixes.iter().filter(is_known);
+            fixes.map(|fix| (fix.kind, fix.bytes, fix.peak_allocated, fix.passes)).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&known), numbers(&found));
+        let batch = fix(&found, CodeFixKind::SmallerBatch).unwrap();
+        assert_eq!(
+            batch.rest.as_ref().map(|rest| (rest.from, rest.finishes())),
+            Some((RestSource::Iteration(1), true))
+        );
+        assert!(
+            batch.sentence.ends_with(
+                "is the most with which the iteration that failed finishes in a replay (estimate); its rest is taken from iteration 1"
+            ),
+            "{}",
+            batch.sentence
+        );
+    }
 }
 
 #[test]
-fn a_failed_run_has_the_largest_share_of_the_batch_with_which_the_request_passes() {
-    let found = train(&Training { limit: Some(Bytes::mib(500)), ..TRAINING });
-    // 240 of weights and states, and 320 that grow with the batch: 440 with 5 of 8 parts, and 2 of remainders. With 6 there are 480, and the
-    // segments of the first iteration do not serve all of them.
+fn a_change_after_which_a_later_request_fails_says_which_and_when() {
+    let found = program(&TRAINING).failing_at(60, 0).verdict_under(Some(Bytes::mib(500)));
+    let changes = &found.autopsy.as_ref().unwrap().failure.changes;
+    let limit = changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
+    let fails = limit.rest.as_ref().unwrap().fails.as_ref().unwrap();
+    assert_eq!((fails.requests_later, fails.size), (2, Bytes::mib(20)));
+    assert!(
+        limit.sentence.ends_with(", and 2 requests later 20 MiB run out of memory"),
+        "{}",
+        limit.sentence
+    );
+    // More memory is offered that is enough for the iteration.
+    let more = changes.iter().rfind(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
+    assert!(more.rest.as_ref().unwrap().finishes(), "{}", more.sentence);
+    assert!(found.answer.fixes.contains(&more.sentence));
+}
+
+#[test]
+fn the_rest_of_a_first_iteration_is_taken_from_another_device() {
+    let whole = program(&TRAINING);
+    // The last layer of the first iteration: 80 of weights, 20 of data, 240 of layers, and 60.
+    let failed = whole.failing_at(60, 4);
+    let rest = |other: &Program| {
+        let found = verdict_of_first(&[&failed, other], Some(Bytes::mib(380)));
+        let batch = fix(&found, CodeFixKind::SmallerBatch).unwrap().rest.clone();
+        batch.map(|rest| (rest.from, rest.is_whole))
+    };
+    assert_eq!(rest(&whole), Some((RestSource::Device(1), true)));
+    // The other device fails a few requests later, and another one asked for something else.
+    assert_eq!(rest(&whole.failing_at(20, 12)), Some((RestSource::Device(1), false)));
+    assert_eq!(rest(&train_last_layer()), None);
+}
+
+#[test]
+fn without_an_equal_iteration_it_is_said_that_the_rest_is_not_known() {
+    let found = train_last_layer().failing_at(160, 4).verdict_under(Some(Bytes::mib(500)));
     let fix = fix(&found, CodeFixKind::SmallerBatch).unwrap();
-    assert!(fix.sentence.starts_with("5/8 of the batch, "), "{}", fix.sentence);
     assert!(
         fix.sentence.ends_with("a smaller one: `blockyard fit` of the program finds it"),
         "{}",
         fix.sentence
     );
-    assert_eq!((fix.passes, fix.peak_allocated), (Some(true), Bytes::mib(442)));
+    let is_said = |text: &str| found.answer.findings.iter().any(|finding| finding.text.starts_with(text));
+    assert!(is_said("what comes after the failure is not known"));
+}
+
+#[test]
+fn a_failed_run_has_the_largest_share_of_the_batch_with_which_the_request_passes() {
+    let found = train(&Training { limit: Some(Bytes::mib(500)), ..TRAINING });
+    // 240 of weights and states, and 360 that grow with the batch: 465 with 5 of 8 parts, and 2 of remainders. With
+    // 6 there are 510.
+    let fix = fix(&found, CodeFixKind::SmallerBatch).unwrap();
+    assert!(fix.sentence.starts_with("5/8 of the batch, "), "{}", fix.sentence);
+    assert!(fix.sentence.ends_with("the recording goes on after the failure"), "{}", fix.sentence);
+    assert_eq!((fix.passes, fix.peak_allocated), (Some(true), Bytes::mib(467)));
 }
 
 #[test]
@@ -284,7 +395,7 @@ fn the_fixes_of_a_failed_run_are_the_code_the_batch_and_more_memory() {
     let found = train(&Training { limit: Some(Bytes::mib(500)), ..TRAINING });
     let fixes = &found.answer.fixes;
     let begin =
-        ["checkpointing each of the 4 layers", "5/8 of the batch", "with 580.63 MiB that may be reserved"];
+        ["checkpointing each of the 4 layers", "5/8 of the batch", "with 601.25 MiB that may be reserved"];
     assert!(fixes.iter().zip(begin).all(|(fix, begin)| fix.starts_with(begin)), "{fixes:?}");
     assert_eq!(fixes.len(), begin.len());
 }
@@ -314,4 +425,22 @@ fn nothing_is_said_without_a_backward_pass() {
         program.free([data]);
     }
     assert_eq!(program.verdict().answer.code_fixes, []);
+}
+
+#[test]
+fn the_devices_of_a_file_are_compared() {
+    let (mut one, mut other) = (Program::default(), Program::default());
+    one.alloc(40, BUILD);
+    one.entry("oom", 0, 40, BUILD);
+    other.allocs(2, 40, BUILD);
+    other.allocs(3, 60, LAYER);
+    let found = verdict_of_first(&[&one, &other], None);
+    let devices = found.answer.devices.iter();
+    let devices = devices.map(|device| (device.device, device.is_out_of_memory, device.held));
+    assert_eq!(devices.collect::<Vec<_>>(), [(0, true, Bytes::mib(40)), (1, false, Bytes::mib(260))]);
+    assert_eq!(
+        found.answer.findings.first().unwrap().text,
+        "of the 2 devices of the file device 0 ran out of memory; at the end device 1 holds most, 260 MiB, which is 220 MiB more than device 0, and `forward net.py:7` holds 180 MiB more there"
+    );
+    assert_eq!(one.verdict().answer.devices, []);
 }

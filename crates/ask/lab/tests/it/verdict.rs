@@ -100,7 +100,7 @@ fn fragmentation_is_no_leak_and_has_a_setting_to_copy() {
     assert_eq!(found.answer.kind, VerdictKind::OutOfMemory);
     assert_eq!(
         found.answer.headline,
-        "out of memory at `buf train.py:12`, called at `checkerboard_default train.py:17`: 480 MiB cached, but in pieces too small for 300 MiB"
+        "out of memory at `buf train.py:12`, called at `checkerboard_default train.py:17`: 480 MiB cached in 24 separate blocks, the largest 20 MiB: too small for 300 MiB"
     );
     assert_eq!(found.answer.setting.as_deref(), Some("expandable_segments:True"));
     let passes = about(&found, FindingTopic::Helps);

@@ -136,7 +136,7 @@ class Outcome(_answer.OutcomeBase):
     first_oom: FirstOom | None
     """The first request that failed, or null."""
     timeline: list[list[int]]
-    """Parts of the run, each as `[requests so far, most allocated, most reserved]`; absent unless asked for."""
+    """Parts of the run, each as `[requests so far, most allocated, most reserved]`, of the memory after each request; absent unless asked for."""
     warnings: list[str]
     """What PyTorch warns about these settings; absent where PyTorch does not warn."""
     error: str | None
@@ -215,6 +215,8 @@ class Change(_answer.ChangeBase):
     """The most bytes reserved up to the request, and the calls of the device up to it; null for other changes than settings, and where the request fails."""
     forecast: Any
     """What becomes of the run with the change if its iterations go on; null where the iterations before the failure do not explain it, and for changes of the requests."""
+    rest: dict[str, Any] | None
+    """What becomes of the iteration that failed with the change; null where there is a forecast, and where nothing shows what comes after the failure."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -237,6 +239,8 @@ class Autopsy(_answer.AutopsyBase):
     """The most bytes reserved up to the request, and the calls of the device up to it."""
     memory: dict[str, Any] | None
     """What the memory was used for then."""
+    cached_by: Any
+    """The other stream or memory pool that keeps the most cached bytes, where that is the cause; null for other causes."""
     pinned_by: list[dict[str, Any]]
     """The segments whose free bytes could not serve the request, with the blocks that keep them."""
     changes: list[Change]
@@ -374,11 +378,13 @@ class CodeFix(_answer.Answer):
     bytes: int
     """The bytes that the change takes from the peak of allocated bytes."""
     peak_allocated: int
-    """The peak of allocated bytes with the change. In a run that failed, the peak up to the request that failed, with that request."""
+    """The peak of allocated bytes with the change. In a run that failed, the peak up to the request that failed, with that request, or up to the last request of `rest`."""
     peak_reserved: int
     """The peak of reserved bytes with the change, as `peak_allocated`."""
     passes: bool | None
     """Whether a replay with the change serves the request that failed; null where no request failed."""
+    rest: dict[str, Any] | None
+    """What becomes of the iteration that failed with the change; null where the request fails all the same, and where nothing shows what comes after it."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -409,6 +415,8 @@ class Verdict(_answer.Answer):
     """At most three changes of a run that failed: of a setting, of the code and of the memory. First those after which no later iteration is known to fail, of these the one that costs least; a tensor to free is last. Empty where no request failed."""
     code_fixes: list[CodeFix]
     """The changes of the program's code that lower the peak of allocated bytes, at most one of each kind, the one that takes most first. All are estimates. Empty where no stacks of a training were recorded."""
+    devices: list[dict[str, Any]]
+    """The devices of the file, in its order; empty where it has one."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -1,10 +1,7 @@
 //! The breakdowns of a recording in several resolutions.
 
-use std::collections::BTreeMap;
-
 use blockyard_record::{
-    BlockState, Breakdown, Bytes, Event, MemoryAtFailure, OomCause, OomLimit, OomRequest, PoolId, PoolKind,
-    Recording, SegmentSnapshot, Snapshot, StepOutcome, StreamId,
+    Breakdown, Bytes, Event, MemoryAtFailure, OomCause, OomLimit, OomRequest, PoolId, Recording, StepOutcome,
 };
 
 use crate::conversions::{bytes_f64, floor_count, step_u32};
@@ -44,10 +41,6 @@ pub(crate) struct FailedRequest {
     /// The cached bytes that the request may use and the largest block among them, where those bytes would
     /// have been enough in one block.
     pub(crate) in_pieces: Option<(Bytes, Bytes)>,
-    /// The other stream with the most cached bytes.
-    pub(crate) other_stream: Option<StreamId>,
-    /// The other memory pool with the most cached bytes.
-    pub(crate) other_pool: Option<(PoolId, PoolKind)>,
 }
 
 impl FailedRequest {
@@ -227,31 +220,12 @@ impl Series {
             segment_size: request.segment_size,
             reserved: recording.breakdown_after(at)?.reserved(),
             in_pieces: limit.filter(is_fragmented).map(|_| (memory.cached_here, memory.largest_cached_here)),
-            other_stream: most_cached(&snapshot, |segment| {
-                (segment.pool_id == request.pool_id && segment.stream != request.stream)
-                    .then_some(segment.stream)
-            }),
-            other_pool: most_cached(&snapshot, |segment| {
-                (segment.pool_id != request.pool_id).then_some((segment.pool_id, segment.pool))
-            }),
         })
     }
 
     /// The first requests that failed, by their steps.
     pub(crate) fn failed(&self) -> &[FailedRequest] {
         &self.failed
-    }
-
-    /// The stream, other than its own, with the most cached bytes when the first request failed.
-    #[must_use]
-    pub fn other_stream_at_failure(&self) -> Option<StreamId> {
-        self.failed.first()?.other_stream
-    }
-
-    /// The memory pool, other than its own, with the most cached bytes when the first request failed.
-    #[must_use]
-    pub fn other_pool_at_failure(&self) -> Option<(PoolId, PoolKind)> {
-        self.failed.first()?.other_pool
     }
 
     /// The most bytes that a figure of a part of the run shows: the bytes reserved there, and a capacity, a
@@ -369,18 +343,6 @@ impl Series {
         let after = self.limits.partition_point(|(from, _)| *from as usize <= moment);
         after.checked_sub(1).and_then(|index| self.limits.get(index)).and_then(|(_, limit)| *limit)
     }
-}
-
-/// The key with the most cached bytes; segments without a key do not count.
-fn most_cached<K: Ord>(snapshot: &Snapshot, key_of: impl Fn(&SegmentSnapshot) -> Option<K>) -> Option<K> {
-    let mut sums: BTreeMap<K, Bytes> = BTreeMap::new();
-    for segment in &snapshot.segments {
-        let Some(key) = key_of(segment) else { continue };
-        let cached = segment.blocks.iter().filter(|block| block.state == BlockState::Inactive);
-        let sum = sums.entry(key).or_default();
-        *sum = cached.fold(*sum, |sum, block| sum.saturating_add(block.size));
-    }
-    sums.into_iter().filter(|(_, bytes)| !bytes.is_zero()).max_by_key(|(_, bytes)| *bytes).map(|(key, _)| key)
 }
 
 /// The breakdown after `moment` steps.
