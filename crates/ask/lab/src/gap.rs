@@ -112,7 +112,7 @@ pub(crate) fn findings(gap: &Gap) -> Vec<Finding> {
         (Some(_), _) => "at the failure",
         // A snapshot without a trace has no replay.
         (None, None) => "in the snapshot",
-        (None, Some(_)) => "at the peak",
+        (None, Some(_)) => "at the peak of reserved memory",
     };
     let mut parts = moment.parts.named();
     parts.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
