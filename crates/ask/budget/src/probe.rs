@@ -14,6 +14,9 @@ pub struct Probe {
     pub run: FitRun,
     /// The holders of the peak of the last iteration.
     pub holders: Vec<FitHolder>,
+    /// Whether cached segments were released to serve a request: peak reserved says little then.
+    #[serde(default)]
+    pub has_released: bool,
 }
 
 impl Probe {
@@ -21,7 +24,7 @@ impl Probe {
     #[must_use]
     pub fn of(value: u64, fits: bool, peak_allocated: Bytes, peak_reserved: Bytes) -> Self {
         let run = FitRun { fits, peak_allocated, peak_reserved, exact: true, ..FitRun::default() };
-        Self { value, run, holders: Vec::new() }
+        Self { value, run, ..Self::default() }
     }
 
     /// The most bytes of segments; if the run ran out of memory, until then.

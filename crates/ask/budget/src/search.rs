@@ -6,6 +6,9 @@
 //! distance is then halved. So a program whose memory grows in a straight line takes four or five probes, and
 //! any other program at most four more than twice the binary logarithm of the number of values.
 //!
+//! A value that fits only since cached segments were released says nothing by its peak reserved. From there
+//! the line through the peaks allocated leads on, to the value whose tensors alone would fill the limit.
+//!
 //! If the answer is guessed from a search of nearly the same question ([`Guess`]), the guess comes first, and
 //! the line begins at the bytes that the lowest value is guessed to take.
 
@@ -135,7 +138,8 @@ pub fn search_from<E>(
     probe: impl FnMut(u64) -> Result<Probe, E>,
 ) -> SearchOutcome<E> {
     let found = SearchOutcome { probes: Vec::new(), failure: None };
-    let fits = guess.and_then(|guess| guess.lowest).map(|bytes| (0, bytes)).into_iter().collect();
+    let lowest = |bytes| Fitting { number: 0, allocated: bytes, reserved: bytes, has_released: false };
+    let fits = guess.and_then(|guess| guess.lowest).map(lowest).into_iter().collect();
     let limit = guess.map_or(limit, |guess| guess.limit);
     let mut search = Search { values, limit, found, fits, probe };
     // `None` is the end by a probe that failed; `failure` of the outcome says why.
@@ -146,12 +150,28 @@ pub fn search_from<E>(
     search.found
 }
 
+/// A value that fits.
+#[derive(Clone, Copy, Debug)]
+struct Fitting {
+    number: u64,
+    allocated: Bytes,
+    reserved: Bytes,
+    has_released: bool,
+}
+
+/// The peaks through which a line leads to a prediction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Peaks {
+    Reserved,
+    Allocated,
+}
+
 struct Search<'a, E, F> {
     values: &'a Values,
     limit: Bytes,
     found: SearchOutcome<E>,
-    /// Numbers of values that fit, rising, with their peak reserved.
-    fits: Vec<(u64, Bytes)>,
+    /// Values that fit, by rising number.
+    fits: Vec<Fitting>,
     probe: F,
 }
 
@@ -187,12 +207,18 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
 
     /// Asks within the range until no number is left. `None` where a probe failed.
     fn narrow(&mut self, mut range: SearchRange, mut phase: Phase) -> Option<()> {
-        let mut is_predicted = false;
+        // Each kind of line predicts once, and the line through the peaks allocated only upwards.
+        let mut predicted_by = None;
         while range.high - range.low > 1 {
-            let predicted = if is_predicted { None } else { self.predicted(range) };
+            let peaks = self.peaks();
+            let is_new =
+                predicted_by < Some(peaks) && (predicted_by.is_none() || range.high > self.values.last());
+            let predicted = if is_new { self.predicted(range) } else { None };
             // A line that leads out of the range predicts no number within the range.
             let is_end = predicted == Some(self.values.last());
-            is_predicted |= predicted.is_some() && !is_end;
+            if predicted.is_some() && !is_end {
+                predicted_by = Some(peaks);
+            }
             let number = predicted.unwrap_or_else(|| self.next(range, phase));
             let is_fitting = self.ask(number)?;
             if is_fitting {
@@ -225,9 +251,14 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
                 let is_fitting = probe.run.fits;
                 if is_fitting {
                     // The guessed bytes of a number count until its probe.
-                    self.fits.retain(|(known, _)| *known != number);
-                    self.fits.push((number, probe.peak_reserved()));
-                    self.fits.sort_unstable();
+                    self.fits.retain(|known| known.number != number);
+                    self.fits.push(Fitting {
+                        number,
+                        allocated: probe.run.peak_allocated,
+                        reserved: probe.peak_reserved(),
+                        has_released: probe.has_released,
+                    });
+                    self.fits.sort_unstable_by_key(|known| known.number);
                 }
                 self.found.probes.push(probe);
                 Some(is_fitting)
@@ -256,20 +287,31 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         }
     }
 
-    /// The first prediction, once two values fit.
+    /// The prediction, once two values fit.
     fn predicted(&self, range: SearchRange) -> Option<u64> {
         Some(self.line()?.clamp(range.low + 1, range.high - 1))
     }
 
-    /// The largest number whose segments are within the limit, on the line through the two largest numbers
-    /// that fit.
+    /// The peaks that lead on from the largest number that fits.
+    fn peaks(&self) -> Peaks {
+        let has_released = self.fits.last().is_some_and(|fitting| fitting.has_released);
+        if has_released { Peaks::Allocated } else { Peaks::Reserved }
+    }
+
+    /// The largest number whose peak is within the limit, on the line through the peaks of the two largest
+    /// numbers that fit.
     fn line(&self) -> Option<u64> {
-        let [.., (one, reserved), (other, more)] = self.fits.as_slice() else { return None };
-        let rise = u128::from(more.get().checked_sub(reserved.get())?);
-        let left = u128::from(self.limit.get().checked_sub(more.get())?);
+        let [.., one, other] = self.fits.as_slice() else { return None };
+        let peak = |fitting: &Fitting| match self.peaks() {
+            Peaks::Reserved => fitting.reserved.get(),
+            Peaks::Allocated => fitting.allocated.get(),
+        };
+        let rise = u128::from(peak(other).checked_sub(peak(one))?);
+        let left = u128::from(self.limit.get().checked_sub(peak(other))?);
         // How much further the line leads: left / (rise / distance).
-        let further = left.checked_mul(u128::from(other.checked_sub(*one)?))?.checked_div(rise)?;
-        Some(other.saturating_add(u64::try_from(further).unwrap_or(u64::MAX)))
+        let further =
+            left.checked_mul(u128::from(other.number.checked_sub(one.number)?))?.checked_div(rise)?;
+        Some(other.number.saturating_add(u64::try_from(further).unwrap_or(u64::MAX)))
     }
 }
 
@@ -312,6 +354,27 @@ mod tests {
         assert_eq!(found.largest(&range), Some(37));
         assert_eq!(tried(&found), [1, 33, 37, 38]);
         assert_eq!(found.contradictions(), []);
+    }
+
+    /// A program that caches a part of what it allocates, in percent. The cached segments are released near
+    /// the limit, and bytes of them are not released.
+    fn releasing(values: &Values, limit: u64, part: u64, kept: u64) -> SearchOutcome<Infallible> {
+        search(values, Bytes::new(limit), |value| {
+            let allocated = 270 + 87 * value;
+            let reserved = allocated + allocated * part / 100;
+            let peaks = [allocated, reserved].map(|bytes| Bytes::new(bytes.min(limit)));
+            let mut probe = Probe::of(value, allocated + kept <= limit, peaks[0], peaks[1]);
+            probe.has_released = reserved > limit;
+            Ok(probe)
+        })
+    }
+
+    #[test]
+    fn where_cached_segments_are_released_the_peaks_allocated_lead_on() {
+        let range = values("16..512");
+        let found = releasing(&range, 43_000, 20, 300);
+        assert_eq!(found.largest(&range), Some(487));
+        assert_eq!(tried(&found), [16, 47, 408, 409, 491, 490, 488, 484, 486, 487]);
     }
 
     #[test]
@@ -391,6 +454,17 @@ mod tests {
             once.dedup();
             prop_assert_eq!(once.len(), found.probes.len(), "no value is tried twice");
             prop_assert_eq!(found.contradictions(), Vec::new());
+        }
+
+        #[test]
+        fn released_segments_cost_few_probes(
+            low in 0_u64..50, count in 1_u64..3000, limit in 0_u64..300_000, part in 0_u64..200, kept in 0_u64..9000,
+        ) {
+            let range = values(&format!("{low}..{}", low + count));
+            let found = releasing(&range, limit, part, kept);
+            let all = range.iter().filter(|value| 270 + 87 * value + kept <= limit).max();
+            prop_assert_eq!(found.largest(&range), all);
+            prop_assert!(found.probes.len() <= most_probes(&range), "{} probes of {range}", found.probes.len());
         }
 
         #[test]

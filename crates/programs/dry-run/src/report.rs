@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use blockyard_answers::{DryRunHolder, Keeper, ProgramLine};
-use blockyard_gpus::{GpuProfile, pytorch_memory_beside};
+use blockyard_gpus::{GpuProfile, NonPytorchHolder, pytorch_memory_beside};
 use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use serde::Deserialize;
@@ -242,6 +242,18 @@ impl Report {
         (0..devices).map(of_device).max().unwrap_or_default()
     }
 
+    /// The bytes of the contexts of the processes that the program started, which a GPU has less: those of the
+    /// device with most of them. Their libraries' memory is not known.
+    fn contexts_of_children(&self) -> Bytes {
+        if !self.counts_non_pytorch || self.is_of_children {
+            return Bytes::ZERO;
+        }
+        let on = |device| self.children.iter().filter(|child| child.device == device).count() as u64;
+        let most = self.children.iter().map(|child| on(child.device)).max().unwrap_or(0);
+        let context = NonPytorchHolder::Context.bytes(0, 1).unwrap_or_default();
+        Bytes::new(context.get().saturating_mul(most))
+    }
+
     /// Whether the last two iterations were equal; `None` for fewer than two.
     #[must_use]
     pub fn is_steady(&self) -> Option<bool> {
@@ -271,7 +283,7 @@ impl Report {
         } else if self.is_cut || (gpu.total_memory > own.total_memory && self.has_run_out()) {
             // With more memory the program would have continued after the request that failed.
             (None, None)
-        } else if self.peak_of_all_processes() > left {
+        } else if self.peak_of_all_processes().saturating_add(self.contexts_of_children()) > left {
             // The processes need not have their peaks at one time.
             (None, None)
         } else {
@@ -301,8 +313,18 @@ impl Report {
     /// Whether a request found no memory, even if the program went on.
     #[must_use]
     pub fn has_run_out(&self) -> bool {
-        let ooms = |device: &DeviceReport| device.stats.get("num_ooms").and_then(Value::as_u64).unwrap_or(0);
-        self.devices.iter().any(|device| ooms(device) > 0)
+        self.has_counted("num_ooms")
+    }
+
+    /// Whether cached segments were released to serve a request.
+    #[must_use]
+    pub fn has_released(&self) -> bool {
+        self.has_counted("num_alloc_retries")
+    }
+
+    fn has_counted(&self, name: &str) -> bool {
+        let count = |device: &DeviceReport| device.stats.get(name).and_then(Value::as_u64).unwrap_or(0);
+        self.devices.iter().any(|device| count(device) > 0)
     }
 
     /// The notes as sentences, each once, in alphabetical order.
@@ -494,12 +516,13 @@ mod tests {
             (report.peak_reserved().get(), report.peak_of_all_processes().get()),
             (2_097_152, 3_097_152)
         );
-        let found: Vec<Option<bool>> = report
-            .fits(&[gpu(4_000_000), gpu(3_000_000), gpu(2_000_000)])
-            .iter()
-            .map(|fit| fit.fits)
-            .collect();
-        assert_eq!(found, [Some(true), None, Some(false)]);
+        let found = |report: &Report, gpus: [u64; 3]| gpus.map(|bytes| report.fits(&[gpu(bytes)])[0].fits);
+        assert_eq!(found(&report, [4_000_000, 3_000_000, 2_000_000]), [Some(true), None, Some(false)]);
+        // Each process has a context of its own.
+        let counting = Report { counts_non_pytorch: true, ..report };
+        let context = 552_402_944;
+        let gpus = [2 * context + 3_097_152, 2 * context + 3_097_151, context + 2_097_151];
+        assert_eq!(found(&counting, gpus), [Some(true), None, Some(false)]);
     }
 
     #[test]

@@ -402,7 +402,7 @@ pub(super) fn probe(report: &Report, gpu: &GpuProfile, output: &Path) -> Result<
         remarks: report.remarks.clone(),
     };
     let holders = report.holders.iter().map(|row| held((row.what.clone(), row.bytes))).collect();
-    Ok(Probe { value: 0, run, holders })
+    Ok(Probe { value: 0, run, holders, has_released: report.has_released() })
 }
 
 fn request(failed: &RunOom) -> FitFailedRequest {
