@@ -151,6 +151,25 @@ fn a_person_names_values_by_the_line_that_reads_them() {
     assert!(!report.is_exact());
 }
 
+/// The end of a search by beams, as `generate` of transformers computes it, and the same elsewhere.
+const BEAMS: &str = "\
+import torch
+def _beam_search_has_unfinished_sequences(better, ended, stops):
+    return torch.any(better) & ~(torch.all(ended) & False) & ~torch.all(stops)
+def elsewhere(better, ended, stops):
+    return torch.any(better) & ~(torch.all(ended) & False) & ~torch.all(stops)
+better = torch.empty(4, device='cuda') > 0
+for goes_on in (_beam_search_has_unfinished_sequences, elsewhere):
+    print([bool(goes_on(better, better, torch.full((4,), end, device='cuda'))) for end in (False, True)])
+";
+
+#[test]
+fn a_search_by_beams_goes_on_until_its_number_of_tokens() {
+    let Some((report, lines)) = done(BEAMS, &[]) else { return };
+    assert_eq!(lines, ["[True, False]", "[False, False]"]);
+    assert!(!report.is_exact());
+}
+
 /// Tensors that are filled, compared with those of the host, and fills that end within a page or leave gaps.
 const FILLED: &str = "\
 import torch

@@ -73,6 +73,8 @@ def follow(library, path):
     # The assumed results of comparisons with unknown numbers: numbers are finite and not equal to others.
     compared = {"aten::eq": False, "aten::ne": True, "aten::isnan": False, "aten::isin": False, "aten::isinf": False}
     ordered = {"aten::ge", "aten::gt", "aten::le", "aten::lt"}
+    # What the end of a search by beams is computed of: a beam could still become better, and not all have ended.
+    of_beams = {"aten::any": True, "aten::all": False}
     # Parts of the names of operators whose work for an element grows with the number of elements.
     sorting = ("sort", "unique", "topk", "kthvalue", "median", "mode", "isin", "searchsorted", "bucketize", "bincount", "histc")
     # Operators that write arguments without their schema saying so.
@@ -142,7 +144,7 @@ def follow(library, path):
                 flags += "c"
             if name == "aten::_local_scalar_dense":
                 flags = "kv"
-            if name in compared or name in ordered or name == scaled:
+            if name in compared or name in ordered or name == scaled or full in of_beams:
                 flags += "a"
             if operator.random and base != "native_dropout":
                 flags += "r"
@@ -268,13 +270,13 @@ def follow(library, path):
             return None
         return [], [values.reshape(given[2])], sure
 
-    def in_validation():
-        """Whether a distribution checks its arguments: checked arguments are assumed to be valid."""
+    def is_within(is_it):
+        """Whether one of the functions that called the operator is the one that is meant."""
         frame = sys._getframe(2)
         for _ in range(4):
             if frame is None:
                 return False
-            if "torch/distributions/" in frame.f_code.co_filename:
+            if is_it(frame.f_code):
                 return True
             frame = frame.f_back
         return False
@@ -290,6 +292,11 @@ def follow(library, path):
             there = args[1]
             value = tensor(there).clone() if there is not None else None
             return None if value is None else ([], [None] * len(args[0]) + [value], assumed)
+        if operator.full in of_beams:
+            # `generate` of transformers goes on until its number of new tokens, as without beams.
+            if not is_within(lambda code: code.co_name == "_beam_search_has_unfinished_sequences"):
+                return None
+            return [torch.tensor(of_beams[operator.full], device="cpu")], [], assumed
         given = args[0] if isinstance(args[0], tuple) else next((item for item in args if isinstance(item, tuple)), None)
         if given is None or operator.written:
             return None
@@ -300,7 +307,8 @@ def follow(library, path):
         if math.prod(sizes) > most_bytes:
             return None
         value = compared.get(operator.name)
-        if in_validation():
+        # What a distribution checks is right.
+        if is_within(lambda code: "torch/distributions/" in code.co_filename):
             value = True
         elif isinstance(other, tuple) and other[:4] == given[:4] and operator.name in ("aten::eq", "aten::ne"):
             value = not value
