@@ -7,7 +7,8 @@
 //! any other program at most four more than twice the binary logarithm of the number of values.
 //!
 //! A value that fits only since cached segments were released says nothing by its peak reserved. From there
-//! the line through the peaks allocated leads on, to the value whose tensors alone would fill the limit.
+//! the line through the peaks allocated leads on, to the value whose tensors alone would fill the limit. If
+//! that value does not fit, the line leads to what was allocated when it ran out, a few times.
 //!
 //! If the answer is guessed from a search of nearly the same question ([`Guess`]), the guess comes first, and
 //! the line begins at the bytes that the lowest value is guessed to take.
@@ -16,6 +17,9 @@ use blockyard_answers::{FitContradiction, FitContradictionKind};
 use blockyard_record::Bytes;
 
 use crate::{Probe, Values};
+
+/// How often what was allocated when a value ran out predicts the next value.
+const MAX_CORRECTIONS: u32 = 3;
 
 /// The second probe is this part of the range above the first.
 const SECOND_PROBE_DIVISOR: u64 = 16;
@@ -209,11 +213,13 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
     fn narrow(&mut self, mut range: SearchRange, mut phase: Phase) -> Option<()> {
         // Each kind of line predicts once, and the line through the peaks allocated only upwards.
         let mut predicted_by = None;
+        let (mut held, mut corrections) = (None, 0);
         while range.high - range.low > 1 {
             let peaks = self.peaks();
             let is_new =
                 predicted_by < Some(peaks) && (predicted_by.is_none() || range.high > self.values.last());
-            let predicted = if is_new { self.predicted(range) } else { None };
+            let bytes = if is_new { Some(self.limit) } else { held.take() };
+            let predicted = bytes.and_then(|bytes| self.predicted(range, bytes));
             // A line that leads out of the range predicts no number within the range.
             let is_end = predicted == Some(self.values.last());
             if predicted.is_some() && !is_end {
@@ -226,16 +232,22 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
             } else {
                 range.high = number;
             }
+            if !is_fitting
+                && predicted.is_some()
+                && peaks == Peaks::Allocated
+                && corrections < MAX_CORRECTIONS
+            {
+                corrections += 1;
+                held = self.found.probes.last().map(|probe| probe.run.peak_allocated);
+            }
             phase = match (phase, is_fitting) {
                 _ if is_end => Phase::Halve,
                 // From a prediction on, the steps begin with 1.
-                _ if predicted.is_some() => {
-                    if is_fitting {
-                        Phase::Up(1)
-                    } else {
-                        Phase::Down(1)
-                    }
-                }
+                _ if predicted.is_some() => match (is_fitting, peaks) {
+                    (true, _) => Phase::Up(1),
+                    (false, Peaks::Reserved) => Phase::Down(1),
+                    (false, Peaks::Allocated) => Phase::Halve,
+                },
                 (Phase::Up(step), true) => Phase::Up(step.saturating_mul(2)),
                 (Phase::Down(step), false) => Phase::Down(step.saturating_mul(2)),
                 _ => Phase::Halve,
@@ -278,7 +290,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
             // No number above is known not to fit: the line through the last two may lead further than the
             // step.
             Phase::Up(step) if high > self.values.last() => {
-                let line = self.line().unwrap_or(0);
+                let line = self.line(self.limit).unwrap_or(0);
                 low.saturating_add(step).max(line).min(high - 1)
             }
             Phase::Up(step) => low.saturating_add(step).min(middle),
@@ -288,8 +300,8 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
     }
 
     /// The prediction, once two values fit.
-    fn predicted(&self, range: SearchRange) -> Option<u64> {
-        Some(self.line()?.clamp(range.low + 1, range.high - 1))
+    fn predicted(&self, range: SearchRange, bytes: Bytes) -> Option<u64> {
+        Some(self.line(bytes)?.clamp(range.low + 1, range.high - 1))
     }
 
     /// The peaks that lead on from the largest number that fits.
@@ -298,16 +310,16 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         if has_released { Peaks::Allocated } else { Peaks::Reserved }
     }
 
-    /// The largest number whose peak is within the limit, on the line through the peaks of the two largest
-    /// numbers that fit.
-    fn line(&self) -> Option<u64> {
+    /// The largest number whose peak is at most this many bytes, on the line through the peaks of the two
+    /// largest numbers that fit.
+    fn line(&self, bytes: Bytes) -> Option<u64> {
         let [.., one, other] = self.fits.as_slice() else { return None };
         let peak = |fitting: &Fitting| match self.peaks() {
             Peaks::Reserved => fitting.reserved.get(),
             Peaks::Allocated => fitting.allocated.get(),
         };
         let rise = u128::from(peak(other).checked_sub(peak(one))?);
-        let left = u128::from(self.limit.get().checked_sub(peak(other))?);
+        let left = u128::from(bytes.get().checked_sub(peak(other))?);
         // How much further the line leads: left / (rise / distance).
         let further =
             left.checked_mul(u128::from(other.number.checked_sub(one.number)?))?.checked_div(rise)?;
@@ -362,7 +374,7 @@ mod tests {
         search(values, Bytes::new(limit), |value| {
             let allocated = 270 + 87 * value;
             let reserved = allocated + allocated * part / 100;
-            let peaks = [allocated, reserved].map(|bytes| Bytes::new(bytes.min(limit)));
+            let peaks = [allocated.min(limit.saturating_sub(kept)), reserved.min(limit)].map(Bytes::new);
             let mut probe = Probe::of(value, allocated + kept <= limit, peaks[0], peaks[1]);
             probe.has_released = reserved > limit;
             Ok(probe)
@@ -374,7 +386,7 @@ mod tests {
         let range = values("16..512");
         let found = releasing(&range, 43_000, 20, 300);
         assert_eq!(found.largest(&range), Some(487));
-        assert_eq!(tried(&found), [16, 47, 408, 409, 491, 490, 488, 484, 486, 487]);
+        assert_eq!(tried(&found), [16, 47, 408, 409, 491, 487, 488]);
     }
 
     #[test]
