@@ -248,6 +248,12 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
                     (false, Peaks::Reserved) => Phase::Down(1),
                     (false, Peaks::Allocated) => Phase::Halve,
                 },
+                // The line through peaks allocated is not exact enough for long steps from its end.
+                (Phase::Up(_), true)
+                    if self.peaks() == Peaks::Allocated && range.high <= self.values.last() =>
+                {
+                    Phase::Halve
+                }
                 (Phase::Up(step), true) => Phase::Up(step.saturating_mul(2)),
                 (Phase::Down(step), false) => Phase::Down(step.saturating_mul(2)),
                 _ => Phase::Halve,
