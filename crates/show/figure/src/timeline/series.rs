@@ -411,7 +411,10 @@ fn peaks(recording: &Recording, resets: &[u32]) -> Vec<PeakChange> {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_record::{BlockId, BlockSnapshot, DeviceAddr, Recorder, RunInfo, SegmentId};
+    use blockyard_record::{
+        BlockId, BlockSnapshot, BlockState, DeviceAddr, PoolKind, Recorder, RunInfo, SegmentId,
+        SegmentSnapshot, Snapshot, StreamId,
+    };
 
     use super::*;
 
