@@ -9,6 +9,7 @@
 mod container;
 mod error;
 mod finish;
+mod follow;
 mod from_recording;
 mod html;
 mod json;
@@ -33,6 +34,7 @@ use crate::pickle::{Input, Machine};
 
 pub use self::container::{FileKind, file_kind};
 pub use self::error::{ContainerError, Excess, FieldError, OtherFile, PickleError, SnapshotError};
+pub use self::follow::{FollowedBytes, FollowedDevice};
 pub use self::memories::{MemoryName, MemoryNameError, memory_name};
 pub use self::partial_trace::PartialTrace;
 pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry, TensorAnnotation};

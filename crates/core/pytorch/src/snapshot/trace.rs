@@ -171,7 +171,7 @@ impl DeviceTrace {
     }
 
     /// Adds an entry; returns whether a number was left for its stream.
-    pub(crate) fn push(&mut self, entry: &SnapshotEntry) -> bool {
+    pub fn push(&mut self, entry: &SnapshotEntry) -> bool {
         let TraceEntry { action, addr, size, stream } = entry.entry;
         let last = self.streams.last().copied();
         let is_same = |last: &u16| self.stream_handles.get(usize::from(*last)) == Some(&stream);
