@@ -24,6 +24,9 @@ const LENGTHS: u32 = 8;
 /// For how many iterations the memory is compared with that of earlier ones.
 const COMPARED: usize = 64;
 
+/// The ends of two equal iterations: that of the one before, theirs, and that of one which may be cut off.
+const MIN_ENDS: usize = 4;
+
 /// The iterations of a run, ready to be replayed forward.
 pub(crate) struct Forecaster<'a> {
     run: &'a Run,
@@ -53,7 +56,12 @@ impl<'a> Forecaster<'a> {
         if !grows.has_known_iterations {
             return None;
         }
-        let periodic = Periodic::of(run, &grows.ends)?;
+        Self::of_ends(run, &grows.ends)
+    }
+
+    /// As [`Forecaster::of`], of a run whose iterations end here. The last one may be cut off.
+    fn of_ends(run: &'a Run, ends: &[usize]) -> Option<Self> {
+        let periodic = Periodic::of(run, ends)?;
         Some(Self { run, periodic, longer: Default::default() })
     }
 
@@ -251,13 +259,10 @@ impl<'a> Forecaster<'a> {
                 return Ok(End::Fails { iteration, request: failed.request });
             }
             if can_repeat && memory.len() < COMPARED {
-                let now = memory_of(&replayer.snapshot());
-                let place = memory.len();
-                let before = place.checked_sub(self.periodic.period).and_then(|place| memory.get(place));
-                if self.periodic.has_equal_sizes && before == Some(&now) {
+                memory.push(memory_of(&replayer.snapshot()));
+                if self.periodic.has_equal_sizes && repeats(&memory, self.periodic.period) {
                     return Ok(End::Repeats);
                 }
-                memory.push(now);
             }
             if count == total / 2 {
                 middle = bytes(replayer.stats().reserved_bytes.all.current);
@@ -266,6 +271,46 @@ impl<'a> Forecaster<'a> {
         let last = bytes(replayer.stats().reserved_bytes.all.current);
         Ok(End::Open { iterations: (total as u64).saturating_sub(1), middle, last })
     }
+}
+
+/// What becomes of a program that is still running, if its iterations go on like the last ones. `later` says how
+/// many allocations and frees come after the end of each iteration, of which the first has what came before.
+///
+/// `None` if neither the last three iterations are equal but for steps of their sizes nor the last two are
+/// equal, or where they cannot be replayed under the conditions.
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`], and [`LabError::NoTrace`] for a run without requests.
+pub fn forecast(
+    run: &Run,
+    later: &[usize],
+    conditions: &Conditions,
+    on_done: OnDone,
+) -> Result<Option<Forecast>, LabError> {
+    run.require_requests()?;
+    let is_counted = |request: &Request| matches!(request, Request::Allocate { .. } | Request::Free { .. });
+    let counted = run.requests().iter().enumerate().rev().filter(|(_, request)| is_counted(request));
+    let places: Vec<usize> = counted.map(|(index, _)| index).collect();
+    let total = run.requests().len();
+    let end = |later: &usize| later.checked_sub(1).map_or(Some(total), |later| places.get(later).copied());
+    let Some(mut ends) = later.iter().map(end).collect::<Option<Vec<usize>>>() else { return Ok(None) };
+    // The last iteration is whole too.
+    ends.push(total);
+    for left_out in [0, ends.len().saturating_sub(MIN_ENDS)] {
+        let Some(forecaster) = Forecaster::of_ends(run, ends.get(left_out..).unwrap_or_default()) else {
+            continue;
+        };
+        let mut found = forecaster.forecast(conditions, on_done)?;
+        if let Some(Forecast::Fails { iteration, at_upper_bound, .. }) = &mut found {
+            *iteration = iteration.saturating_add(left_out as u64);
+            *at_upper_bound = at_upper_bound.map(|upper| upper.saturating_add(left_out as u64));
+        } else if let Some(Forecast::Passes { iteration }) = &mut found {
+            *iteration = iteration.saturating_add(left_out as u64);
+        }
+        return Ok(found);
+    }
+    Ok(None)
 }
 
 /// `iteration 88`, `iteration 88 to 91` between the bounds of a limit, `about iteration 4,000` in an estimate;
@@ -292,6 +337,17 @@ pub(crate) fn forecast_end(forecast: &Forecast) -> Option<String> {
 /// What decides how an allocator goes on: segments by ascending address with their blocks. The addresses
 /// themselves do not count, since blocks of one size are taken in the order of their addresses.
 type Memory = Vec<(u64, u64, String)>;
+
+/// Whether the last memory is that of one group before, or the last groups are those before them: some programs take
+/// two blocks by turns.
+fn repeats(memory: &[Memory], period: usize) -> bool {
+    let is_before = |distance: usize, count: usize| {
+        let mut pairs = memory.iter().rev().zip(memory.iter().rev().skip(distance)).take(count);
+        memory.len() >= distance.saturating_add(count) && pairs.all(|(now, before)| now == before)
+    };
+    is_before(period, 1)
+        || (period..=memory.len()).step_by(period.max(1)).any(|cycle| is_before(cycle, cycle))
+}
 
 fn memory_of(snapshot: &Snapshot) -> Memory {
     let mut segments: Vec<_> = snapshot.segments.iter().collect();
@@ -439,5 +495,39 @@ mod tests {
             step \"step 9\"\n a = alloc 31 MiB\n free a\n step \"step 10\"\n a = alloc 3 MiB";
         let run = Run::from_workload("uneven", Workload::parse(text).unwrap(), "", Bytes::gib(1));
         assert_eq!(forecast(&run, ""), None);
+    }
+
+    #[test]
+    fn a_running_program_fails_in_the_iteration_that_its_last_ones_lead_to() {
+        for (growth, least) in [(Growth::Keeps(20 << 20), 3), (Growth::Replaces(12_345_678), 4)] {
+            let actual = failed_in(&training(growth, 2_000, Bytes::gib(1)), "");
+            for iterations in least..6 {
+                let run = training(growth, iterations, Bytes::gib(1));
+                let total = run.requests().len();
+                let begins = run.workload().labels().iter().map(|(at, _)| total - *at as usize);
+                let later: Vec<usize> = begins.chain([0]).collect();
+                let ask = |later: &[usize]| {
+                    let go_on = &mut |_| ControlFlow::Continue(());
+                    super::forecast(&run, later, &run.conditions(), go_on).unwrap()
+                };
+                let found = ask(&later);
+                let is_right =
+                    matches!(found, Some(Forecast::Fails { iteration, .. }) if iteration == actual);
+                assert!(is_right, "{growth:?} after {iterations}: {found:?}, {actual}");
+                assert_eq!((ask(&later[later.len() - 2..]), ask(&[usize::MAX])), (None, None));
+            }
+        }
+    }
+
+    #[test]
+    fn memory_repeats_after_one_group_or_by_turns() {
+        let memory = |number: u64| vec![(number, 0, String::new())];
+        let all = |numbers: &[u64]| numbers.iter().copied().map(memory).collect::<Vec<_>>();
+        assert!(repeats(&all(&[7, 1, 1]), 1));
+        assert!(repeats(&all(&[7, 1, 2, 1, 2]), 1));
+        assert!(!repeats(&all(&[1, 2, 1]), 1), "one return is no turn");
+        assert!(!repeats(&all(&[7, 1, 2, 3]), 1));
+        assert!(repeats(&all(&[1, 9, 1]), 2));
+        assert!(!repeats(&all(&[1]), 1));
     }
 }
