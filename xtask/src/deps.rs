@@ -40,6 +40,7 @@ const NEVER_SEEN: &[(&str, &[&str])] = &[
     ("crates/programs/torch", &["crates/core/replay", "crates/show/figure"]),
     ("crates/programs/standin", &["crates/core/allocator"]),
     ("crates/programs/dry-run", &["crates/core/allocator"]),
+    ("crates/programs/watch", &["crates/core/allocator"]),
     ("crates/ends/torch-plugin", &["crates/core/replay", "crates/show/figure"]),
     ("web", &["crates/ends/cli", "crates/ends/torch-plugin", "crates/base/device/cuda"]),
     ("web/gpu", &["crates/core/allocator"]),

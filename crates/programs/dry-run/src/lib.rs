@@ -28,7 +28,7 @@ pub use non_pytorch::{HolderCount, NonPytorchMemory};
 pub use note::{EstimateNote, NoteKind};
 pub use orders::{DriverAddressOrder, OtherOrders, ReplayedOrders, available_memory, run_other_orders};
 pub use preloaded::PreloadedProcess;
-pub use prepare::{LibraryFolder, cache_folder, find_standin, prepare, prepare_in};
+pub use prepare::{LibraryFolder, cache_folder, find_library, find_standin, prepare, prepare_in};
 pub use ranks::{RankError, RankReport, Ranks, RanksReport, StoreServer, run_ranks};
 pub use report::{CapacityCrossing, DeviceReport, EXACT, GpuFit, Report, RunOom};
 pub use run::{Program, run, run_interruptible, run_until};

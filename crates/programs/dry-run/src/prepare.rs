@@ -68,21 +68,28 @@ impl LibraryFolder {
     }
 }
 
-/// The path of the stand-in: the value of `BLOCKYARD_STANDIN`, or a file beside this program, in
-/// `lib/blockyard` beside the program's folder, or above the folder (tests of cargo).
+/// The path of the stand-in, as [`find_library`] finds it: the value of `BLOCKYARD_STANDIN`, or a file near this
+/// program.
 ///
 /// # Errors
 ///
 /// [`DryRunError::NoStandin`].
 pub fn find_standin() -> Result<PathBuf, DryRunError> {
-    if let Some(path) = env::var_os("BLOCKYARD_STANDIN").map(PathBuf::from) {
-        return if path.is_file() { Ok(path) } else { Err(DryRunError::NoStandin) };
+    find_library("BLOCKYARD_STANDIN", STANDIN).ok_or(DryRunError::NoStandin)
+}
+
+/// The path of a library of ours: the value of a variable, or a file beside this program, in `lib/blockyard`
+/// beside the program's folder, or above the folder (tests of cargo).
+#[must_use]
+pub fn find_library(variable: &str, name: &str) -> Option<PathBuf> {
+    if let Some(path) = env::var_os(variable).map(PathBuf::from) {
+        return path.is_file().then_some(path);
     }
-    let program = env::current_exe().and_then(fs::canonicalize).map_err(|_error| DryRunError::NoStandin)?;
+    let program = env::current_exe().and_then(fs::canonicalize).ok()?;
     let folder = program.parent().unwrap_or(Path::new("."));
     let above = folder.parent().unwrap_or(folder);
-    let places = [folder.join(STANDIN), above.join("lib/blockyard").join(STANDIN), above.join(STANDIN)];
-    places.into_iter().find(|path| path.is_file()).ok_or(DryRunError::NoStandin)
+    let places = [folder.join(name), above.join("lib/blockyard").join(name), above.join(name)];
+    places.into_iter().find(|path| path.is_file())
 }
 
 /// The file that stands for a library of this name. The file has another name: PyTorch looks through the

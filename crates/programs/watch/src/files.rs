@@ -1,0 +1,48 @@
+//! The files that make each Python of a program load the library.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+/// The name of the library.
+pub const LIBRARY: &str = "libblockyard_watch.so";
+
+/// The files of the hook.
+const HOOK: [(&str, &str); 2] = [
+    ("sitecustomize.py", include_str!("python/sitecustomize.py")),
+    ("blockyard_watch.py", include_str!("python/blockyard_watch.py")),
+];
+
+/// Writes the files of the hook into a folder.
+///
+/// # Errors
+///
+/// Those of writing a file.
+pub fn write_hook(folder: &Path) -> io::Result<()> {
+    HOOK.iter().try_for_each(|(name, text)| std::fs::write(folder.join(name), text))
+}
+
+/// The variables of a watched program: the folder of the hook, the socket, the library, and whether PyTorch's
+/// snapshot is taken after each step to compare it.
+#[must_use]
+pub fn environment(
+    folder: &Path,
+    socket: &Path,
+    library: &Path,
+    is_checked: bool,
+) -> Vec<(&'static str, OsString)> {
+    let mut path = folder.as_os_str().to_owned();
+    if let Some(before) = std::env::var_os("PYTHONPATH").filter(|before| !before.is_empty()) {
+        path.push(":");
+        path.push(before);
+    }
+    let mut all = vec![
+        ("PYTHONPATH", path),
+        ("BLOCKYARD_WATCH_SOCKET", socket.into()),
+        ("BLOCKYARD_WATCH_LIBRARY", library.into()),
+    ];
+    if is_checked {
+        all.push(("BLOCKYARD_WATCH_CHECK", "1".into()));
+    }
+    all
+}

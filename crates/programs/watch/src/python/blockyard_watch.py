@@ -1,0 +1,189 @@
+"""Attaches the watching library to PyTorch's allocator once CUDA is initialized, and tells it where steps end.
+
+Nothing here may raise into the program: a fault is said once, on standard error.
+"""
+
+import atexit
+import ctypes
+import functools
+import json
+import os
+import pickle
+import sys
+import time
+
+# Seconds between two questions to the driver for its free memory.
+_PAUSE = 0.5
+# After so many failed requests no further snapshot is sent: a program may go on after each.
+_MOST_OOMS = 3
+
+
+def install():
+    """Waits for the program to load PyTorch."""
+    if "BLOCKYARD_WATCH_SOCKET" in os.environ:
+        sys.meta_path.insert(0, _Loaded())
+
+
+def step():
+    """Ends a step, in a program that has no optimizer of PyTorch's."""
+    if _watch is not None:
+        _watch.end_step()
+
+
+def _say(text):
+    print(f"blockyard watch: {text}", file=sys.stderr, flush=True)
+
+
+def _quiet(function):
+    """A function whose faults are said and not raised."""
+
+    @functools.wraps(function)
+    def called(*arguments, **options):
+        try:
+            return function(*arguments, **options)
+        except Exception as fault:
+            _say(f"{type(fault).__name__}: {fault}")
+
+    return called
+
+
+class Watch:
+    """The watching of this process."""
+
+    def __init__(self, torch):
+        self.torch = torch
+        self.library = None
+        self.process = os.getpid()
+        self.optimizer = None
+        self.steps = 0
+        self.ooms = 0
+        self.is_checked = "BLOCKYARD_WATCH_CHECK" in os.environ
+        self.memory = None
+        self.asked = 0.0
+
+    @_quiet
+    def attach(self):
+        """Attaches to the allocator. CUDA is initialized."""
+        torch = self.torch
+        if torch.cuda.get_allocator_backend() != "native":
+            return _say("not watched: another allocator than PyTorch's own is in use")
+        library = ctypes.CDLL(os.environ["BLOCKYARD_WATCH_LIBRARY"])
+        for name in ("start", "stacks"):
+            getattr(library, "blockyard_watch_" + name).restype = ctypes.c_char_p
+        library.blockyard_watch_snapshot.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+        library.blockyard_watch_step.argtypes = [ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t]
+        library.blockyard_watch_out_of_memory.argtypes = [ctypes.c_size_t, ctypes.c_uint64]
+        here, stacks, minor = sys._getframe(), library.blockyard_watch_stacks, sys.version_info[1]
+        file, name = here.f_code.co_filename.encode(), here.f_code.co_name.encode()
+        # Whether Python's frames are understood is tried on this line.
+        known = stacks(minor, file, name, here.f_lineno)
+        devices = range(torch.cuda.device_count())
+        hello = {
+            "pid": os.getpid(),
+            "rank": os.environ.get("RANK"),
+            "torch": torch.__version__,
+            "devices": [torch.cuda.get_device_name(device) for device in devices],
+            "no_stacks": known.decode() if known else None,
+        }
+        fault = library.blockyard_watch_start(os.environ["BLOCKYARD_WATCH_SOCKET"].encode(), json.dumps(hello).encode())
+        if fault:
+            return _say(f"not watched: {fault.decode()}")
+        self.library = library
+        self.send_snapshot()
+        atexit.register(library.blockyard_watch_finish)
+        torch._C._cuda_attach_out_of_memory_observer(self.on_oom)
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        register_optimizer_step_post_hook(self.on_step)
+
+    def send_snapshot(self):
+        """Sends PyTorch's snapshot, from which the stream goes on."""
+        self.library.blockyard_watch_hold()
+        text = None
+        try:
+            snapshot = self.torch.cuda.memory._snapshot()
+            snapshot["device_traces"] = []
+            text = pickle.dumps(snapshot, protocol=4)
+        finally:
+            self.library.blockyard_watch_snapshot(text, len(text or b""))
+
+    def on_step(self, optimizer, _arguments, _options):
+        if self.optimizer is None:
+            self.optimizer = optimizer
+        if self.optimizer is optimizer:
+            self.end_step()
+
+    @_quiet
+    def end_step(self):
+        if self.library is None or os.getpid() != self.process:
+            return
+        self.steps += 1
+        memory = self.device_memory()
+        wants = self.library.blockyard_watch_step(self.steps, memory, len(memory) // 3)
+        if wants or self.is_checked:
+            self.send_snapshot()
+
+    def device_memory(self):
+        """For each device the bytes that PyTorch can reserve, all its bytes, and the limit of a fraction or 0."""
+        cuda, now = self.torch.cuda, time.monotonic()
+        if self.memory is None or now - self.asked >= _PAUSE:
+            numbers = []
+            for device in range(cuda.device_count()):
+                # A device that the program does not use has no context, and asking for its memory would make one.
+                reserved = cuda.memory_reserved(device)
+                free, total = cuda.mem_get_info(device) if reserved > 0 else (0, 0)
+                numbers += [free + reserved, total, self.limit(device, total)]
+            self.memory = (ctypes.c_uint64 * len(numbers))(*numbers)
+            self.asked = now
+        return self.memory
+
+    def limit(self, device, total):
+        fraction = getattr(self.torch.cuda.memory, "get_per_process_memory_fraction", lambda _device: 1.0)(device)
+        return int(total * fraction) if fraction < 1 else 0
+
+    @_quiet
+    def on_oom(self, device, size, _total, _free):
+        """PyTorch's allocator calls this function without its lock."""
+        self.ooms += 1
+        if self.ooms <= _MOST_OOMS and os.getpid() == self.process:
+            self.send_snapshot()
+            self.library.blockyard_watch_out_of_memory(device, size)
+
+
+_watch = None
+
+
+@_quiet
+def _on_torch(torch):
+    global _watch
+    _watch = Watch(torch)
+    torch.cuda._lazy_call(_watch.attach)
+
+
+class _Loaded:
+    """Calls a function right after PyTorch was loaded for the first time."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        # Later ones alone: another finder of this kind asks this one.
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            find = getattr(finder, "find_spec", None)
+            spec = None if find is None else find(name, path, target)
+            if spec is not None and spec.loader is not None:
+                self._extend(spec.loader)
+                return spec
+        return None
+
+    def _extend(self, loader):
+        load = loader.exec_module
+
+        def exec_module(module):
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+            # Another finder of this kind may have done so.
+            vars(loader).pop("exec_module", None)
+            load(module)
+            _on_torch(module)
+
+        loader.exec_module = exec_module
