@@ -4,7 +4,7 @@
 //!   `open`;
 //! - replay it: `run`, `verify`, and the questions (`what-if`, `search`, `autopsy`, `bound`,
 //!   `compare-allocators`, `diff`, `leaks`);
-//! - run PyTorch programs without a GPU: `python`, `dry-run`, `fit`, `guard`;
+//! - run PyTorch programs without a GPU: `python`, `dry-run`, `fit`, `guard`; watch one that runs: `watch`;
 //! - teach: `lesson`, `site`; measure: `bench`.
 //!
 //! The crate is a library, so that `python -m blockyard` is the same command as the program. `options` has
@@ -49,6 +49,8 @@ mod site;
 mod snapshot;
 mod typeface;
 mod verify;
+#[cfg(unix)]
+mod watch;
 
 pub use export::{Export, export_bytes};
 pub use page::{BuiltPage, PageFile, frame, one_page};
@@ -99,6 +101,8 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "python")]
         Command::Python(options) => python::python(options),
         Command::DryRun(options) => dry_run::dry_run(options),
+        #[cfg(unix)]
+        Command::Watch(options) => watch::watch(options),
         Command::Fit(options) => fit::fit(options),
         Command::Guard(options) => guard::guard(options),
     };

@@ -18,6 +18,8 @@ use crate::questions::{
 };
 use crate::site::SiteOptions;
 use crate::snapshot::MomentChoice;
+#[cfg(unix)]
+use crate::watch::WatchOptions;
 
 /// PyTorch's CUDA caching allocator without a GPU: show what happened in memory snapshots, run operations,
 /// compare the allocator with recordings of PyTorch's own, play workloads.
@@ -137,6 +139,13 @@ pub(crate) enum Command {
     /// Most values that a kernel would have computed are not known: a number reads as 1 and then as less, and
     /// the report names each line that reads one. The exit status is the program's.
     DryRun(DryRunOptions),
+    /// Watch a running PyTorch program: the true peaks of each step, what grows, and the step that will run out of
+    /// memory.
+    ///
+    /// `blockyard watch -- python train.py ARGUMENTS` starts the program and prints lines to standard error. The
+    /// program never waits for this command. The exit status is the program's.
+    #[cfg(unix)]
+    Watch(WatchOptions),
     /// Find the largest value of a program's option (a batch size) that fits a GPU, by dry runs of the
     /// program.
     ///

@@ -30,6 +30,8 @@ mod search;
 mod site;
 mod snapshot;
 mod verify;
+#[cfg(target_os = "linux")]
+mod watch;
 mod what_if;
 
 use std::io::{Read as _, Write as _};

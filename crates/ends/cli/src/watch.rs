@@ -1,0 +1,126 @@
+//! `blockyard watch`: a running program, step by step, with the step at which it will run out of memory.
+
+mod program;
+mod text;
+
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use blockyard_dry_run::find_library;
+use blockyard_watch::{Decoder, LIBRARY, environment, write_hook};
+use clap::Args;
+
+use self::program::ProgramReader;
+use crate::exit_status::ExitStatus;
+use crate::output;
+
+/// Between two looks whether the program has ended.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long a process that goes on after the program's end is still read.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchOptions {
+    /// The program with its arguments, as you start it: `python train.py`, `torchrun ...`, `blockyard dry-run
+    /// train.py`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
+    command: Vec<String>,
+    /// The file for the last steps, a snapshot of PyTorch that all questions read. It is written when the program
+    /// ends, runs out of memory or is killed. Each further process has a file with its rank or number.
+    #[arg(long, value_name = "FILE", default_value = "watch.pickle")]
+    out: PathBuf,
+    /// Take PyTorch's snapshot after each step and compare it with the state that the events lead to. The
+    /// program becomes slower.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
+    let Some(library) = find_library("BLOCKYARD_WATCH", LIBRARY) else {
+        bail!("{LIBRARY} is not beside this command: `cargo build -p blockyard-watch` makes it");
+    };
+    let folder =
+        tempfile::Builder::new().prefix("blockyard-watch-").tempdir().context("a folder for the socket")?;
+    write_hook(folder.path()).context("the files that load the library")?;
+    let socket = folder.path().join("socket");
+    let listener = UnixListener::bind(&socket).context("the socket")?;
+    listener.set_nonblocking(true).context("the socket")?;
+    // A terminal sends the signal to the program too, and this command still writes the recording.
+    ctrlc::set_handler(|| ()).context("cannot pass Ctrl-C on to the program")?;
+    let [name, arguments @ ..] = options.command.as_slice() else { bail!("no program is named") };
+    let mut command = Command::new(name);
+    command.args(arguments).envs(environment(folder.path(), &socket, &library, options.check));
+    let mut child = command.spawn().with_context(|| name.clone())?;
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let mut readers: Vec<JoinHandle<()>> = Vec::new();
+    let status = loop {
+        accept(&listener, &options.out, &has_ended, &mut readers);
+        if let Some(status) = child.try_wait().with_context(|| name.clone())? {
+            break status;
+        }
+        std::thread::sleep(PAUSE);
+    };
+    // A process that connected and ended at once.
+    accept(&listener, &options.out, &has_ended, &mut readers);
+    has_ended.store(true, Ordering::Relaxed);
+    if readers.is_empty() {
+        output::warn("nothing was watched: no process initialized CUDA in PyTorch")?;
+    }
+    for reader in readers {
+        // A fault of a reader was printed by its thread.
+        let _ = reader.join();
+    }
+    Ok(status.code().map_or(ExitStatus::Negative.into(), ExitStatus::of_program))
+}
+
+/// Starts a thread for each process that has connected.
+fn accept(
+    listener: &UnixListener,
+    out: &Path,
+    has_ended: &Arc<AtomicBool>,
+    readers: &mut Vec<JoinHandle<()>>,
+) {
+    while let Ok((stream, _)) = listener.accept() {
+        let mut program = ProgramReader::new(readers.len(), out);
+        let has_ended = has_ended.clone();
+        readers.push(std::thread::spawn(move || {
+            if let Err(error) = read(&stream, &mut program, &has_ended) {
+                eprintln!("blockyard watch: {error:#}");
+            }
+            program.finish();
+        }));
+    }
+}
+
+/// Reads what a process sends, until it ends. The reader never waits for anything else, so that the process can
+/// send at any time.
+fn read(mut stream: &UnixStream, program: &mut ProgramReader, has_ended: &AtomicBool) -> anyhow::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+    let mut decoder = Decoder::default();
+    let mut bytes = vec![0; 1 << 18];
+    let mut over: Option<Instant> = None;
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(count) => decoder.add(bytes.get(..count).unwrap_or_default()),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        while let Some(frame) = decoder.next()? {
+            program.apply(frame).map_err(anyhow::Error::msg)?;
+        }
+        if has_ended.load(Ordering::Relaxed) && over.get_or_insert_with(Instant::now).elapsed() > MAX_WAIT {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The lines of `blockyard watch`.
+
+use blockyard_lab::Forecast;
+use blockyard_record::{Bytes, grouped};
+use blockyard_watch::DeviceStep;
+
+/// Prints lines to standard error, each with the name of the process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Say {
+    name: String,
+}
+
+impl Say {
+    pub(super) fn of(name: &str) -> Self {
+        Self { name: format!("{name} ") }
+    }
+
+    pub(super) fn line(&self, text: &str) {
+        eprintln!("[watch] {}{text}", self.name);
+    }
+}
+
+fn signed(bytes: i64) -> String {
+    let sign = if bytes < 0 { '-' } else { '+' };
+    format!("{sign}{}", Bytes::new(bytes.unsigned_abs()))
+}
+
+/// The line of a step.
+pub(super) fn step(number: u64, step: &DeviceStep, has_several: bool) -> String {
+    let device = if has_several { format!(" cuda:{}", step.device) } else { String::new() };
+    let head = format!("step {}{device}: ", grouped(number));
+    if step.has_gap {
+        return format!("{head}not known, since events were lost");
+    }
+    let peaks = format!("peak {} allocated, {} reserved", step.peak_allocated, step.peak_reserved);
+    let growth = match step.growth {
+        None => String::new(),
+        Some(0) => "; kept as much as before".to_owned(),
+        Some(growth) => {
+            let line = step.growing_line.as_ref().filter(|_| growth > 0);
+            let line =
+                line.map_or_else(String::new, |(line, more)| format!(", {} of {line}", Bytes::new(*more)));
+            format!("; {} to the step before{line}", signed(growth))
+        }
+    };
+    format!("{head}{peaks}{growth}")
+}
+
+/// The line of a failed request.
+pub(super) fn out_of_memory(device: usize, size: Bytes, step: u64) -> String {
+    format!("out of memory in step {}: cuda:{device} had no {size}", grouped(step.saturating_add(1)))
+}
+
+/// The line of lost events.
+pub(super) fn gap(device: usize, lost: u64) -> String {
+    format!("{} events of cuda:{device} were lost; the next step begins anew", grouped(lost))
+}
+
+/// The line about the comparison with PyTorch's snapshots.
+pub(super) fn compared(compared: u64, different: u64) -> String {
+    let all = grouped(compared);
+    match different {
+        0 => format!("{all} snapshots of PyTorch's compared with the events: all equal"),
+        different => {
+            format!("{all} snapshots of PyTorch's compared with the events: {} differ", grouped(different))
+        }
+    }
+}
+
+/// The forecasts of all devices that have one.
+pub(super) fn forecasts(all: &[(u32, Option<Forecast>)]) -> String {
+    let text = |(device, of): &(u32, Option<Forecast>)| {
+        let name = if all.len() > 1 { format!("cuda:{device}: ") } else { String::new() };
+        format!("{name}{}", forecast(of.as_ref()))
+    };
+    if all.is_empty() { forecast(None) } else { all.iter().map(text).collect::<Vec<_>>().join("; ") }
+}
+
+/// A forecast whose iterations are steps, as a sentence; `None` where the steps are not equal.
+pub(super) fn forecast(forecast: Option<&Forecast>) -> String {
+    match forecast {
+        None => "not periodic yet".to_owned(),
+        Some(Forecast::Finishes) => "the memory repeats, and no later step fails".to_owned(),
+        Some(Forecast::Passes { iteration }) => {
+            format!("no step before step {} fails", grouped(iteration.saturating_add(1)))
+        }
+        Some(Forecast::Fails { iteration, size, line, is_estimate, .. }) => {
+            let about = if *is_estimate { "about " } else { "" };
+            let what = size.map_or_else(String::new, |size| {
+                let line = line.as_ref().map_or_else(String::new, |line| format!(" for {line}"));
+                format!(": {size}{line}")
+            });
+            format!("at this growth {about}step {} fails{what}", grouped(*iteration))
+        }
+    }
+}
+
+/// What forecasts say, without what changes from step to step.
+pub(super) fn forecast_kinds(all: &[(u32, Option<Forecast>)]) -> Vec<String> {
+    let kinds: Vec<String> = all.iter().map(|(_, of)| forecast_kind(of.as_ref())).collect();
+    if kinds.is_empty() { vec![forecast_kind(None)] } else { kinds }
+}
+
+/// Estimates that differ in their second digit are the same.
+fn forecast_kind(of: Option<&Forecast>) -> String {
+    match of {
+        Some(Forecast::Passes { .. }) => "passes".to_owned(),
+        Some(Forecast::Fails { iteration, is_estimate: true, .. }) => {
+            let unit = 10_u64.saturating_pow(iteration.checked_ilog10().unwrap_or(0));
+            format!("about {}", iteration / unit * unit)
+        }
+        of => forecast(of),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_says_peaks_and_growth() {
+        let mut of = DeviceStep {
+            peak_allocated: Bytes::mib(100),
+            peak_reserved: Bytes::mib(120),
+            growth: Some(3 << 20),
+            growing_line: Some(("main train.py:45".to_owned(), 4 << 20)),
+            ..DeviceStep::default()
+        };
+        assert_eq!(
+            step(12, &of, false),
+            "step 12: peak 100 MiB allocated, 120 MiB reserved; +3 MiB to the step before, 4 MiB of main train.py:45"
+        );
+        of.growth = Some(0);
+        assert_eq!(
+            step(12, &of, true),
+            "step 12 cuda:0: peak 100 MiB allocated, 120 MiB reserved; kept as much as before"
+        );
+        of.has_gap = true;
+        assert_eq!(step(12, &of, false), "step 12: not known, since events were lost");
+    }
+
+    #[test]
+    fn a_forecast_names_the_step_the_request_and_the_line() {
+        let fails = Forecast::Fails {
+            iteration: 88,
+            at_upper_bound: Some(88),
+            size: Some(Bytes::mib(192)),
+            line: Some("main train.py:45".to_owned()),
+            is_estimate: false,
+        };
+        assert_eq!(forecast(Some(&fails)), "at this growth step 88 fails: 192 MiB for main train.py:45");
+        assert_eq!(forecast_kind(Some(&fails)), forecast(Some(&fails)));
+        assert_eq!(forecast(None), "not periodic yet");
+        assert_eq!(forecast(Some(&Forecast::Finishes)), "the memory repeats, and no later step fails");
+        let estimate = |iteration| Forecast::Fails {
+            iteration,
+            at_upper_bound: None,
+            size: None,
+            line: None,
+            is_estimate: true,
+        };
+        assert_eq!(forecast(Some(&estimate(42_726))), "at this growth about step 42,726 fails");
+        assert_eq!(forecast_kind(Some(&estimate(42_726))), forecast_kind(Some(&estimate(42_801))));
+    }
+}
