@@ -318,10 +318,13 @@ impl SendingThread {
 
     /// Sends all that waits.
     fn pass(&mut self) -> std::io::Result<()> {
-        let (marks, ends): (Vec<Mark>, Vec<u64>) = {
-            // A step reads its positions under this lock, so that none of its events was sent already.
+        let (marks, ends, lost): (Vec<Mark>, Vec<u64>, Vec<u64>) = {
+            // A step reads its positions under this lock, so that none of its events was sent already. What is lost
+            // from now on comes after these marks, and maybe after later ones.
             let mut marks = locked(&self.job.marks);
-            (marks.drain(..).collect(), self.readers.iter().map(|reader| reader.events.written()).collect())
+            let counts = self.readers.iter().map(|reader| (reader.events.written(), reader.events.lost()));
+            let (ends, lost) = counts.unzip();
+            (marks.drain(..).collect(), ends, lost)
         };
         for mark in marks {
             self.events_to(&mark.positions)?;
@@ -342,7 +345,6 @@ impl SendingThread {
         }
         self.events_to(&ends)?;
         // After the marks: a snapshot among them may be older than the loss.
-        let lost: Vec<u64> = self.readers.iter().map(|reader| reader.events.lost()).collect();
         if self.write_gaps(&lost) {
             self.job.wants_snapshot.store(true, Ordering::Relaxed);
         }
