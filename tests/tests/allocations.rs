@@ -267,7 +267,7 @@ fn what_has_no_stack_has_one_color_in_every_grouping() {
                 let id = allocations.id(row).expect("an allocation");
                 let has_stack = recording.stacks().frames(recording.allocation_stack(id)).len() > 0;
                 let role = groups.role(row);
-                let is_that_color = role == Role::Site(Role::SITES - 1);
+                let is_that_color = role == Role::Category(Role::CATEGORY_COLORS - 1);
                 // Which of those without a stack are gradients is inferred, as a category.
                 let is_gradient = by == ColorBy::Category && allocations.is_gradient_without_stack(row);
                 assert!(has_stack || is_that_color || is_gradient, "{name} by {}: {role:?}", by.name());

@@ -2,7 +2,7 @@
 
 use blockyard_lab::{Conditions, Run, RunSource};
 use blockyard_pytorch::snapshot::MemoryName;
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, with_causes};
 use blockyard_report::{ReportOptions, ReportSource, report_under};
 use pyo3::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use blockyard_lab::Run;
 use blockyard_pytorch::RecordedRun;
-use blockyard_record::{Bytes, OomLimit};
+use blockyard_record::{Bytes, OomLimit, with_causes};
 use blockyard_replay::OnProgress;
 use blockyard_workload::Workload;
 use blockyard_workload::edit::with_header;

@@ -471,7 +471,7 @@ fn category_role(category: Option<StackCategory>) -> Role {
         Some(place) if category != Some(StackCategory::Unknown) => {
             Role::CATEGORIES.get(place).copied().unwrap_or(OTHERS)
         }
-        _ => Role::Site(Role::SITES - 1),
+        _ => Role::Category(Role::CATEGORY_COLORS - 1),
     }
 }
 

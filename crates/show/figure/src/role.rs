@@ -126,9 +126,9 @@ pub enum Role {
     Stream(u8),
     /// A group of allocations by its index, modulo [`Role::GROUPS`]. The last is for all that have no group.
     Group(u8),
-    /// A category of memory, by its place in [`Role::CATEGORIES`], modulo [`Role::SITES`]. The last color is
+    /// A category of memory, by its place in [`Role::CATEGORIES`], modulo [`Role::CATEGORY_COLORS`]. The last color is
     /// for allocations without a stack.
-    Site(u8),
+    Category(u8),
     /// A step of an ordered quantity, as the size or the age of allocations: one hue, from the smallest,
     /// which is nearest to the background, to the largest, modulo [`Role::STEPS`].
     Step(u8),
@@ -143,17 +143,17 @@ impl Role {
     /// that a category has one color in all figures; the last three are shades of one hue, for memory whose
     /// category no stack shows.
     pub const CATEGORIES: [Self; 7] = [
-        Self::Site(0),
-        Self::Site(1),
-        Self::Site(2),
-        Self::Site(3),
-        Self::Site(4),
-        Self::Site(5),
-        Self::Site(6),
+        Self::Category(0),
+        Self::Category(1),
+        Self::Category(2),
+        Self::Category(3),
+        Self::Category(4),
+        Self::Category(5),
+        Self::Category(6),
     ];
 
     /// How many categories have their own color, with allocations without a stack.
-    pub const SITES: u8 = 8;
+    pub const CATEGORY_COLORS: u8 = 8;
 
     /// How many streams have their own color.
     pub const STREAMS: u8 = 6;
@@ -161,8 +161,8 @@ impl Role {
     /// How many groups of allocations have their own color: eight hues, and the grey of all others.
     pub const GROUPS: u8 = 9;
 
-    /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`], sites up to
-    /// [`Role::SITES`] and steps up to [`Role::STEPS`].
+    /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`], categories up to
+    /// [`Role::CATEGORY_COLORS`] and steps up to [`Role::STEPS`].
     pub const ALL: [Self; 50] = [
         Self::Requested,
         Self::Rounding,
@@ -200,14 +200,14 @@ impl Role {
         Self::Group(6),
         Self::Group(7),
         Self::Group(8),
-        Self::Site(0),
-        Self::Site(1),
-        Self::Site(2),
-        Self::Site(3),
-        Self::Site(4),
-        Self::Site(5),
-        Self::Site(6),
-        Self::Site(7),
+        Self::Category(0),
+        Self::Category(1),
+        Self::Category(2),
+        Self::Category(3),
+        Self::Category(4),
+        Self::Category(5),
+        Self::Category(6),
+        Self::Category(7),
         Self::Step(0),
         Self::Step(1),
         Self::Step(2),
@@ -222,7 +222,7 @@ impl Role {
         match self {
             Self::Stream(index) => Self::Stream(index % Self::STREAMS),
             Self::Group(index) => Self::Group(index % Self::GROUPS),
-            Self::Site(index) => Self::Site(index % Self::SITES),
+            Self::Category(index) => Self::Category(index % Self::CATEGORY_COLORS),
             Self::Step(index) => Self::Step(index % Self::STEPS),
             other => other,
         }
@@ -272,7 +272,9 @@ impl Role {
                 7 => "--role-group-7",
                 _ => "--role-group-8",
             },
-            Self::Site(index) => SITE_VARIABLES.get(usize::from(index % Self::SITES)).copied().unwrap_or(""),
+            Self::Category(index) => {
+                CATEGORY_VARIABLES.get(usize::from(index % Self::CATEGORY_COLORS)).copied().unwrap_or("")
+            }
             Self::Step(index) => STEP_VARIABLES.get(usize::from(index % Self::STEPS)).copied().unwrap_or(""),
         }
     }
@@ -281,7 +283,7 @@ impl Role {
 const STEP_VARIABLES: [&str; Role::STEPS as usize] =
     ["--role-step-0", "--role-step-1", "--role-step-2", "--role-step-3", "--role-step-4", "--role-step-5"];
 
-const SITE_VARIABLES: [&str; Role::SITES as usize] = [
+const CATEGORY_VARIABLES: [&str; Role::CATEGORY_COLORS as usize] = [
     "--role-site-0",
     "--role-site-1",
     "--role-site-2",

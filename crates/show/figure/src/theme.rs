@@ -122,14 +122,14 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     // for allocations without a stack, and is the nearest to the background. Blue and green are the hues of
     // live and cached memory, and red is the hue of a failure, so that no hue here is blue, green or red; no
     // color is as dark as text. They lie on each other in a stack, and so are far apart.
-    (Role::Site(0), "#3b267f", "#a37ce8"),
-    (Role::Site(1), "#602800", "#fcbe77"),
-    (Role::Site(2), "#8f4187", "#d26dba"),
-    (Role::Site(3), "#7d663e", "#a39258"),
-    (Role::Site(4), "#53615a", "#f0f9e5"),
-    (Role::Site(5), "#a68d95", "#74888d"),
-    (Role::Site(6), "#3e3f46", "#d4cfc2"),
-    (Role::Site(7), "#949494", "#63676d"),
+    (Role::Category(0), "#3b267f", "#a37ce8"),
+    (Role::Category(1), "#602800", "#fcbe77"),
+    (Role::Category(2), "#8f4187", "#d26dba"),
+    (Role::Category(3), "#7d663e", "#a39258"),
+    (Role::Category(4), "#53615a", "#f0f9e5"),
+    (Role::Category(5), "#a68d95", "#74888d"),
+    (Role::Category(6), "#3e3f46", "#d4cfc2"),
+    (Role::Category(7), "#949494", "#63676d"),
     // One hue whose lightness says the order.
     (Role::Step(0), "#c07ca8", "#95608a"),
     (Role::Step(1), "#a85f93", "#ac739f"),
@@ -196,7 +196,7 @@ mod tests {
                 }
             }
             // Blocks have the colors of categories, too.
-            let of_blocks = (0..5).map(Role::Site);
+            let of_blocks = (0..5).map(Role::Category);
             for ground in std::iter::once(Role::Requested).chain(of_blocks) {
                 let ratio = contrast(&theme.color(Role::TextOnRequested), &theme.color(ground));
                 assert!(ratio >= 4.5, "text on {ground:?} has {ratio:.2}:1 in {theme:?}");

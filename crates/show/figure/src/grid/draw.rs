@@ -18,7 +18,8 @@ use crate::timeline::{
 
 /// Allocations that are too small to be drawn one by one: hatched, so that they are neither of the greys of a
 /// group.
-pub const SMALL_FILL: Fill = Fill { role: Role::Site(Role::SITES - 1), pattern: Pattern::Hatch };
+pub const SMALL_FILL: Fill =
+    Fill { role: Role::Category(Role::CATEGORY_COLORS - 1), pattern: Pattern::Hatch };
 
 /// The rectangle of the cells in a figure of this size. Its left and right edges are those of a timeline's
 /// plot, so that both figures can be drawn below each other.

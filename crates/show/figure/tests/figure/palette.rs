@@ -151,8 +151,8 @@ fn groups_are_apart_from_each_other_in_every_vision() {
 fn the_greys_are_apart_from_categories_in_every_vision() {
     for theme in [Theme::Light, Theme::Dark] {
         let rest = linear(&theme.color(Role::Group(Role::GROUPS - 1)));
-        for site in [0, 1, 2, 3, Role::SITES - 1] {
-            let color = linear(&theme.color(Role::Site(site)));
+        for site in [0, 1, 2, 3, Role::CATEGORY_COLORS - 1] {
+            let color = linear(&theme.color(Role::Category(site)));
             assert_apart(theme, 13.0, (&format!("category {site}"), color), ("the rest", rest));
         }
     }
@@ -164,8 +164,8 @@ fn what_has_no_stack_is_the_nearest_to_the_background() {
     for theme in [Theme::Light, Theme::Dark] {
         let lightness = |role: Role| lab(linear(&theme.color(role)))[0];
         let from_ground = |role: Role| (lightness(role) - lightness(Role::Background)).abs();
-        let unknown = from_ground(Role::Site(Role::SITES - 1));
-        let others = (0..Role::GROUPS).map(Role::Group).chain((0..5).map(Role::Site));
+        let unknown = from_ground(Role::Category(Role::CATEGORY_COLORS - 1));
+        let others = (0..Role::GROUPS).map(Role::Group).chain((0..5).map(Role::Category));
         for role in others {
             assert!(from_ground(role) > unknown, "{theme:?}: {role:?}");
         }
@@ -181,8 +181,8 @@ fn the_categories_of_stacks_are_far_apart_in_every_vision() {
         let names = StackCategory::ALL.map(StackCategory::name);
         let colors: Vec<(&str, Color)> = names
             .into_iter()
-            .zip([0, 1, 2, 3, 4, Role::SITES - 1])
-            .map(|(name, site)| (name, linear(&theme.color(Role::Site(site)))))
+            .zip([0, 1, 2, 3, 4, Role::CATEGORY_COLORS - 1])
+            .map(|(name, site)| (name, linear(&theme.color(Role::Category(site)))))
             .collect();
         assert_eq!(colors.len(), StackCategory::ALL.len());
         for (index, one) in colors.iter().enumerate() {
@@ -253,7 +253,7 @@ fn every_color_has_one_hue_in_both_themes() {
         let between = (light.0 - dark.0).abs();
         let between = between.min(360.0 - between);
         assert!(between < 20.0, "{role:?} has the hues {:.0} and {:.0}", light.0, dark.0);
-        let is_identity = matches!(role, Role::Site(_) | Role::Group(_) | Role::Step(_));
+        let is_identity = matches!(role, Role::Category(_) | Role::Group(_) | Role::Step(_));
         assert!(!is_identity || light.1.min(dark.1) >= NEARLY_GREY, "{role:?} is grey in one theme alone");
     }
     assert_eq!(Role::GROUPS - 1, 8, "nobody tells more than eight colors apart");
@@ -268,7 +268,7 @@ fn no_site_group_or_step_has_the_hue_of_a_state() {
     };
     for theme in [Theme::Light, Theme::Dark] {
         let states = [Role::Requested, Role::Cached].map(|role| hue(linear(&theme.color(role))).0);
-        let of = |role: &Role| matches!(role, Role::Site(_) | Role::Group(_) | Role::Step(_));
+        let of = |role: &Role| matches!(role, Role::Category(_) | Role::Group(_) | Role::Step(_));
         for role in Role::ALL.iter().filter(|role| of(role)) {
             let (angle, chroma) = hue(linear(&theme.color(*role)));
             for state in states {
@@ -289,7 +289,7 @@ fn no_site_group_or_step_looks_like_a_failure_or_like_ink() {
         let failure = lab(linear(&theme.color(Role::Failure)));
         let ink = lab(linear(&theme.color(Role::Text)));
         let hue = |[_, a, b]: Color| (b.atan2(a).to_degrees().rem_euclid(360.0), a.hypot(b));
-        let of = |role: &Role| matches!(role, Role::Site(_) | Role::Group(_) | Role::Step(_));
+        let of = |role: &Role| matches!(role, Role::Category(_) | Role::Group(_) | Role::Step(_));
         for role in Role::ALL.iter().filter(|role| of(role)) {
             let color = linear(&theme.color(*role));
             let apart = |other: Color| {
@@ -333,7 +333,7 @@ fn the_steps_of_an_ordered_quantity_go_from_the_background_on() {
 
 #[test]
 fn a_dimmed_allocation_keeps_its_hue_and_stands_out_from_chosen_ones_and_from_the_ground() {
-    let roles = (0..Role::GROUPS).map(Role::Group).chain((0..Role::SITES).map(Role::Site));
+    let roles = (0..Role::GROUPS).map(Role::Group).chain((0..Role::CATEGORY_COLORS).map(Role::Category));
     for (role, theme) in roles.flat_map(|role| [(role, Theme::Light), (role, Theme::Dark)]) {
         let of = |role: Role| hex(&theme.color(role)).map(|part| part as u8);
         let (own, ground) = (of(role), of(Role::Background));
