@@ -129,7 +129,7 @@ impl CompletedRun {
     /// A request of a changed run that fails, if it comes after the one that failed without the change.
     fn later(&self, changed: &Run, failed: usize) -> Option<LaterFailure> {
         let Some(Request::Allocate { size, .. }) = changed.requests().get(failed) else { return None };
-        // A request that the change adds comes after one that was there.
+        // A request that the change adds comes after one of the run itself.
         let mut before = changed.requests().get(..=failed)?.iter().rev();
         let place = before.find_map(|request| {
             let Request::Allocate { tensor, .. } = request else { return None };
@@ -291,8 +291,8 @@ impl<'a> Iterations<'a> {
         head.0.partition_point(|asked| *asked < freed)
     }
 
-    /// The request that stands in an iteration of this run for a request of one of `other`: a request that asks for the
-    /// same, at the same place.
+    /// The request of an iteration of this run that asks for the same, at the same place, as a request of an iteration
+    /// of `other`.
     fn counterpart(&self, own: &Equal, other: &Self, (iteration, index): (&Equal, usize)) -> Option<usize> {
         let found = if let Ok(place) = iteration.0.binary_search(&index) {
             own.0.get(place).copied()?
@@ -374,7 +374,7 @@ impl Rest<'_> {
         rest
     }
 
-    /// The tensor that stands in the failed run for one that was made before its failed request.
+    /// The tensor of the failed run that takes the part of one that was made before its failed request.
     fn own_tensor(&self, asked: usize) -> Option<TensorId> {
         let (own, other) = &self.head;
         let index = match &self.before {
