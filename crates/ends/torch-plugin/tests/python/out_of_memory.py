@@ -103,7 +103,7 @@ if PART == "throw":
     for part in parts[::2]:
         allocator.free(part, 8 * MIB, 0, None)
     kind, text = allocate(300 * MIB)
-    assert kind == 1 and "are cached for this stream, but the largest block among them has 8 MiB" in text, text
+    assert kind == 1 and "are cached for this stream, but in 100 separate blocks, the largest 8 MiB" in text, text
     print("done as it should be")
 else:
     (warning,) = caught
