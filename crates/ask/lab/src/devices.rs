@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, joined};
 
 use crate::lifetimes::lifetimes;
 use crate::live::{BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
@@ -17,7 +17,7 @@ pub(crate) struct Devices {
     sentence: String,
 }
 
-/// Tells each run of a snapshot about the devices beside it; they have these numbers.
+/// Gives each run of a snapshot the devices beside it; they have these numbers.
 pub(crate) fn set_devices(runs: &mut [Run], numbers: &[u32]) {
     let list: Vec<DeviceOfFile> = runs.iter().zip(numbers).map(|(run, number)| of(run, *number)).collect();
     let most = runs.iter().zip(&list).max_by_key(|(_, device)| (device.held, Reverse(device.device)));
@@ -53,13 +53,11 @@ fn failed_text(devices: &[DeviceOfFile], has_requests: bool) -> String {
     let failed = devices.iter().filter(|device| device.is_out_of_memory);
     let failed: Vec<String> = failed.map(|device| device.device.to_string()).collect();
     let count = devices.len();
-    match failed.split_last() {
-        None if !has_requests => format!("the file has {count} devices and no requests"),
-        None => format!("none of the {count} devices of the file ran out of memory"),
-        Some((last, [])) => format!("of the {count} devices of the file device {last} ran out of memory"),
-        Some((last, others)) => {
-            format!("of the {count} devices of the file {} and {last} ran out of memory", others.join(", "))
-        }
+    match failed.as_slice() {
+        [] if !has_requests => format!("the file has {count} devices and no requests"),
+        [] => format!("none of the {count} devices of the file ran out of memory"),
+        [one] => format!("of the {count} devices of the file device {one} ran out of memory"),
+        several => format!("of the {count} devices of the file {} ran out of memory", joined(several)),
     }
 }
 

@@ -297,20 +297,10 @@ pub fn forecast(
     let Some(mut ends) = later.iter().map(end).collect::<Option<Vec<usize>>>() else { return Ok(None) };
     // The last iteration is whole too.
     ends.push(total);
-    for left_out in [0, ends.len().saturating_sub(MIN_ENDS)] {
-        let Some(forecaster) = Forecaster::of_ends(run, ends.get(left_out..).unwrap_or_default()) else {
-            continue;
-        };
-        let mut found = forecaster.forecast(conditions, on_done)?;
-        if let Some(Forecast::Fails { iteration, at_upper_bound, .. }) = &mut found {
-            *iteration = iteration.saturating_add(left_out as u64);
-            *at_upper_bound = at_upper_bound.map(|upper| upper.saturating_add(left_out as u64));
-        } else if let Some(Forecast::Passes { iteration }) = &mut found {
-            *iteration = iteration.saturating_add(left_out as u64);
-        }
-        return Ok(found);
-    }
-    Ok(None)
+    let of_last = |left_out: usize| Some((Forecaster::of_ends(run, ends.get(left_out..)?)?, left_out as u64));
+    let found = of_last(0).or_else(|| of_last(ends.len().saturating_sub(MIN_ENDS)));
+    let Some((forecaster, left_out)) = found else { return Ok(None) };
+    Ok(forecaster.forecast(conditions, on_done)?.map(|found| found.counted_after(left_out)))
 }
 
 /// `iteration 88`, `iteration 88 to 91` between the bounds of a limit, `about iteration 4,000` in an estimate;

@@ -229,7 +229,7 @@ impl<'a> Iterations<'a> {
         let end = other.starts.get(number.saturating_add(1));
         // The request that failed on the other device is not one that it made.
         let known = other.failed.unwrap_or(other.end);
-        let requests = rest.requests(end.map_or(known, |end| *end));
+        let requests = rest.requests(end.copied().unwrap_or(known));
         (!requests.is_empty()).then_some((requests, end.is_some()))
     }
 

@@ -59,10 +59,8 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
         return Ok(Verdict { answer, autopsy: None });
     }
     let (mut verdict, completed) = match failure_and_growth(run, conditions, on_progress)? {
-        Some((found, mut growth)) => {
-            let completed = growth.completed.take();
-            let known = completed.as_ref();
-            (verdict_of_failure(run, conditions, (found, growth), known, on_progress)?, completed)
+        Some((found, growth)) => {
+            (verdict_of_failure(run, conditions, found, &growth, on_progress)?, growth.completed)
         }
         None => (Verdict { answer: verdict_of_fit(run, conditions, on_progress)?, autopsy: None }, None),
     };
@@ -82,17 +80,18 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
 fn verdict_of_failure(
     run: &Run,
     conditions: &Conditions,
-    found: (Autopsy, GrowthToFailure),
-    completed: Option<&CompletedRun>,
+    found: Autopsy,
+    growth: &GrowthToFailure,
     on_progress: OnProgress,
 ) -> Result<Verdict, LabError> {
-    let (found, GrowthToFailure { leaks: grows, is_explained, .. }) = found;
+    let GrowthToFailure { leaks: grows, is_explained, completed } = growth;
+    let (is_explained, completed) = (*is_explained, completed.as_ref());
     let total = run.requests().len();
     let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    let lines = by_line(&grows);
+    let lines = by_line(grows);
     let moments = Moments::of(run);
-    let freed = without_earlier_iterations(limited.run(), conditions, &found, &grows, on_progress)?;
+    let freed = without_earlier_iterations(limited.run(), conditions, &found, grows, on_progress)?;
     // Where the iterations before the failure are equal but for what grows, and lead to this failure, growth is
     // its cause, whatever the memory looks like when the request fails.
     let is_growth = is_explained && grow_much(&lines, found.failure.memory.allocated);
@@ -103,7 +102,7 @@ fn verdict_of_failure(
     } else {
         let is_repeated = grows.answer.steps == IterationSource::Repetition && !grows.has_known_iterations;
         let growing = match lines.first().filter(|_| is_repeated) {
-            Some(_) if grows.are_layers => kept_by_layers(&lines, &grows, &found),
+            Some(_) if grows.are_layers => kept_by_layers(&lines, grows, &found),
             Some(line) => repeated_growth(line, &found),
             None => None,
         };
@@ -119,8 +118,8 @@ fn verdict_of_failure(
         what_was_asked(&found),
         Some(found.failure.request.request),
     ));
-    findings.extend(keeper_findings(&keepers(run, &grows), found.failure.memory.allocated));
-    findings.extend(growth_findings(&moments, &lines, &grows, &found.held));
+    findings.extend(keeper_findings(&keepers(run, grows), found.failure.memory.allocated));
+    findings.extend(growth_findings(&moments, &lines, grows, &found.held));
     findings.extend(same_request(run, &found));
     findings.extend(pair_finding(run, conditions)?);
     // How the limit is known is among the notes.
@@ -155,7 +154,7 @@ fn verdict_of_failure(
     }
     findings.extend(run.device_words.iter().map(|device| Finding::about(FindingTopic::Gpus, device, None)));
     let mut on_done = |done| on_progress(Progress::new("looking for the smallest device", done, total));
-    findings.extend(gpu_for_the_failure(limited.run(), conditions, &found, &grows, completed, &mut on_done)?);
+    findings.extend(gpu_for_the_failure(limited.run(), conditions, &found, grows, completed, &mut on_done)?);
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = (found.held.clone(), found.failure.request.request);

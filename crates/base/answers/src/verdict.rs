@@ -335,3 +335,19 @@ pub enum Forecast {
         iteration: u64,
     },
 }
+
+impl Forecast {
+    /// The same forecast with iterations that count so many more before the first of them.
+    #[must_use]
+    pub fn counted_after(mut self, before: u64) -> Self {
+        match &mut self {
+            Self::Fails { iteration, at_upper_bound, .. } => {
+                *iteration = iteration.saturating_add(before);
+                *at_upper_bound = at_upper_bound.map(|upper| upper.saturating_add(before));
+            }
+            Self::Passes { iteration } => *iteration = iteration.saturating_add(before),
+            Self::Finishes => {}
+        }
+        self
+    }
+}

@@ -61,6 +61,12 @@ impl TraceAction {
         Self::NAMES.iter().map(|(action, _)| *action)
     }
 
+    /// The action with PyTorch's number; `None` for other numbers.
+    #[must_use]
+    pub fn from_number(number: usize) -> Option<Self> {
+        Self::NAMES.get(number).map(|(action, _)| *action)
+    }
+
     /// The action with PyTorch's name; `None` for other names.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -83,7 +83,7 @@ pub(super) fn stacks() -> Stacks {
 
 pub(super) fn action(text: TextId) -> Option<TraceAction> {
     let number = text.get().checked_sub(FIRST_ACTION)?;
-    TraceAction::all().nth(number as usize)
+    TraceAction::from_number(number as usize)
 }
 
 #[cfg(test)]
