@@ -1,37 +1,40 @@
-//! The part inside of the watched program: takes each event of the allocator, and sends it from a thread.
+//! The part inside of the watched program: takes each event of the allocator. `sending` sends it from a thread,
+//! and `functions` are called by Python.
 #![expect(unsafe_code, reason = "PyTorch's functions are called, and PyTorch and Python call these")]
+
+mod functions;
+mod sending;
+
+pub use self::functions::{
+    blockyard_watch_finish, blockyard_watch_hold, blockyard_watch_note, blockyard_watch_out_of_memory,
+    blockyard_watch_snapshot, blockyard_watch_stacks, blockyard_watch_start, blockyard_watch_step,
+};
 
 use std::cell::UnsafeCell;
 use std::collections::{HashMap, VecDeque};
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
+use blockyard_record::TraceAction;
+
+use self::sending::SendingThread;
 use crate::JobError;
-use crate::frames::{
-    ACTIONS, DeviceMemory, Encoder, Event, FORMAT, Frame, Hello, MAX_DEVICES, StackFrame, StackText,
-};
+use crate::frames::{DeviceMemory, Event, FORMAT, Frame, Hello, MAX_DEVICES, StackText};
 use crate::python_frames;
 use crate::ring::{Counter, Reader, Writer, ring};
 use crate::symbols::Symbols;
 
 /// How many events of a device wait at most.
 const EVENTS: usize = 1 << 16;
-/// How many events one frame has at most.
-const EVENTS_A_FRAME: usize = 1 << 12;
 /// How many steps and snapshots wait at most.
 const MAX_MARKS: usize = 1 << 12;
 /// The most different stacks of a device.
 const MAX_STACKS: usize = 1 << 16;
-/// Between two looks at the rings.
-const PAUSE: Duration = Duration::from_millis(5);
-/// How long the end of the program waits for a reader that does not read.
-const MAX_WAIT_AT_END: Duration = Duration::from_secs(2);
 /// The bytes of the allocation that tells whether entries are understood.
 const TRIED: u64 = 1536;
 const ALLOC: u8 = 0;
@@ -80,8 +83,6 @@ struct Side {
 struct DeviceReader {
     events: Reader<Event>,
     texts: Receiver<StackText>,
-    /// Events before the first that is sent.
-    skipped: u64,
     lost: u64,
 }
 
@@ -111,7 +112,7 @@ enum MarkKind {
 
 struct Job {
     devices: Vec<Device>,
-    /// The readers' counts, for positions of steps.
+    /// The moments that wait to be sent.
     marks: Mutex<VecDeque<Mark>>,
     /// Whether events are taken.
     is_on: AtomicBool,
@@ -156,7 +157,7 @@ extern "C" fn take(_function: *const [usize; 2], entry: *const TraceEntry) {
         return;
     };
     let Ok(action) = u8::try_from(entry.action) else { return };
-    if usize::from(action) >= ACTIONS.len() {
+    if TraceAction::from_number(action.into()).is_none() {
         return;
     }
     // SAFETY: the allocator's lock of the device is held.
@@ -211,7 +212,7 @@ fn device() -> (Device, DeviceReader) {
     let (sender, texts) = channel();
     let side = Side { events: writer, stacks: HashMap::new(), texts: sender };
     let device = Device { side: UnsafeCell::new(side), counter, snapshot: [0; 2].map(AtomicU64::new) };
-    (device, DeviceReader { events, texts, skipped: 0, lost: 0 })
+    (device, DeviceReader { events, texts, lost: 0 })
 }
 
 /// Attaches the tracker, tries it and starts the thread that sends.
@@ -239,9 +240,8 @@ fn start(socket: &str, hello: &Hello) -> Result<(), JobError> {
         return Err(error);
     }
     let mut out = Vec::new();
-    let mut encoder = Encoder::default();
-    encoder.write(&Frame::Hello(Hello { format: FORMAT, ..hello.clone() }), &mut out);
-    let sender = SendingThread { job, stream, encoder, out, readers };
+    Frame::Hello(Hello { format: FORMAT, ..hello.clone() }).write(&mut out);
+    let sender = SendingThread { job, stream, out, readers };
     let thread = std::thread::Builder::new().name("blockyard-watch".to_owned());
     if let Err(error) = thread.spawn(move || sender.run()) {
         job.is_on.store(false, Ordering::Relaxed);
@@ -274,9 +274,6 @@ fn attach(symbols: &Symbols, readers: &mut [DeviceReader]) -> Result<(), JobErro
             return Err(JobError::Layout);
         }
     }
-    for reader in readers {
-        reader.skipped = reader.events.written();
-    }
     Ok(())
 }
 
@@ -286,124 +283,6 @@ fn taken(readers: &mut [DeviceReader]) -> Vec<Event> {
         reader.events.take(u64::MAX, EVENTS, &mut events);
     }
     events
-}
-
-/// The thread that sends.
-struct SendingThread {
-    job: &'static Job,
-    stream: UnixStream,
-    encoder: Encoder,
-    out: Vec<u8>,
-    readers: Vec<DeviceReader>,
-}
-
-impl SendingThread {
-    fn run(mut self) {
-        loop {
-            // Read before the rings: what was written before the end is sent.
-            let is_ending = self.job.is_ending.load(Ordering::Acquire);
-            if (!self.job.is_held.load(Ordering::Acquire) || is_ending) && self.pass().is_err() {
-                // Nobody reads any more: nothing is taken from now on.
-                self.job.is_on.store(false, Ordering::Relaxed);
-                break;
-            }
-            if is_ending {
-                break;
-            }
-            std::thread::sleep(PAUSE);
-        }
-        *locked(&self.job.has_ended) = true;
-        self.job.ended.notify_all();
-    }
-
-    /// Sends all that waits.
-    fn pass(&mut self) -> std::io::Result<()> {
-        let (marks, ends, lost): (Vec<Mark>, Vec<u64>, Vec<u64>) = {
-            // A step reads its positions under this lock, so that none of its events was sent already. What is lost
-            // from now on comes after these marks, and maybe after later ones.
-            let mut marks = locked(&self.job.marks);
-            let counts = self.readers.iter().map(|reader| (reader.events.written(), reader.events.lost()));
-            let (ends, lost) = counts.unzip();
-            (marks.drain(..).collect(), ends, lost)
-        };
-        for mark in marks {
-            self.events_to(&mark.positions)?;
-            let frame = match mark.kind {
-                MarkKind::Step { number, memory } => Frame::Step { number, memory },
-                MarkKind::Snapshot { pickle, lost } => {
-                    self.write_gaps(&lost);
-                    let skipped = self.readers.iter().map(|reader| reader.skipped);
-                    let positions =
-                        mark.positions.iter().zip(skipped).map(|(at, skipped)| at.saturating_sub(skipped));
-                    Frame::Snapshot { positions: positions.collect(), pickle }
-                }
-                MarkKind::OutOfMemory { device, size } => Frame::OutOfMemory { device, size },
-                MarkKind::Note(text) => Frame::Note(text),
-            };
-            self.encoder.write(&frame, &mut self.out);
-            self.send()?;
-        }
-        self.events_to(&ends)?;
-        // After the marks: a snapshot among them may be older than the loss.
-        if self.write_gaps(&lost) {
-            self.job.wants_snapshot.store(true, Ordering::Relaxed);
-        }
-        self.send()
-    }
-
-    /// Says how many events were lost up to these counts, and whether any were.
-    fn write_gaps(&mut self, lost: &[u64]) -> bool {
-        let mut is_any = false;
-        for ((device, reader), lost) in self.readers.iter_mut().enumerate().zip(lost) {
-            if *lost > reader.lost {
-                is_any = true;
-                self.encoder.write(&Frame::Gap { device, lost: lost - reader.lost }, &mut self.out);
-                reader.lost = *lost;
-            }
-        }
-        is_any
-    }
-
-    fn events_to(&mut self, ends: &[u64]) -> std::io::Result<()> {
-        let mut events = Vec::new();
-        for (device, end) in (0..self.readers.len()).zip(ends) {
-            loop {
-                events.clear();
-                let Some(reader) = self.readers.get_mut(device) else { break };
-                reader.events.take(*end, EVENTS_A_FRAME, &mut events);
-                if events.is_empty() {
-                    break;
-                }
-                for stack in reader.texts.try_iter() {
-                    self.encoder.write(&Frame::Stack { device, stack }, &mut self.out);
-                }
-                let frame = Frame::Events { device, events: std::mem::take(&mut events) };
-                self.encoder.write(&frame, &mut self.out);
-                self.send()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn send(&mut self) -> std::io::Result<()> {
-        let mut done = 0;
-        while let Some(rest) = self.out.get(done..).filter(|rest| !rest.is_empty()) {
-            // SAFETY: the bytes live during the call. A reader that ended is an error and no signal.
-            let sent = unsafe {
-                libc::send(self.stream.as_raw_fd(), rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL)
-            };
-            if let Ok(sent) = usize::try_from(sent) {
-                done += sent;
-                continue;
-            }
-            let error = std::io::Error::last_os_error();
-            if error.kind() != std::io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
-        self.out.clear();
-        Ok(())
-    }
 }
 
 impl Job {
@@ -426,139 +305,4 @@ impl Job {
             |device: &Device| device.snapshot.get(which).map_or(0, |count| count.load(Ordering::Relaxed));
         self.devices.iter().map(of).collect()
     }
-}
-
-/// A text of C.
-///
-/// # Safety
-///
-/// The pointer is null, or that of a text that ends with 0.
-unsafe fn text(pointer: *const c_char) -> String {
-    if pointer.is_null() {
-        return String::new();
-    }
-    // SAFETY: by the caller.
-    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
-}
-
-/// A sentence for Python, which lives until the process ends; null for none.
-fn sentence(result: Result<(), String>) -> *const c_char {
-    match result.map_err(CString::new) {
-        Err(Ok(text)) => text.into_raw(),
-        Err(Err(_)) | Ok(()) => std::ptr::null(),
-    }
-}
-
-/// Watches this process: connects to the socket and attaches to the allocator. `hello` is [`Hello`] as JSON.
-/// Returns null, or a sentence that says why this process is not watched. The thread waits for the first
-/// snapshot.
-///
-/// # Safety
-///
-/// Both are texts that end with 0. PyTorch has initialized CUDA, and uses its native allocator.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_watch_start(socket: *const c_char, hello: *const c_char) -> *const c_char {
-    // SAFETY: by the caller.
-    let (socket, hello) = unsafe { (text(socket), text(hello)) };
-    let hello = serde_json::from_str(&hello).unwrap_or_default();
-    sentence(start(&socket, &hello).map_err(|error| error.to_string()))
-}
-
-/// Takes Python stacks from now on, if the innermost frame of the calling thread is this one. Returns null, or
-/// a sentence that says why no stack is taken.
-///
-/// # Safety
-///
-/// Both are texts that end with 0.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_watch_stacks(
-    minor: u32,
-    file: *const c_char,
-    name: *const c_char,
-    line: u32,
-) -> *const c_char {
-    // SAFETY: by the caller.
-    let known = unsafe { StackFrame { file: text(file), name: text(name), line } };
-    sentence(python_frames::set_on(minor, &known))
-}
-
-/// Ends a step. `memory` has three numbers for each device: the bytes that can be reserved, all bytes, and the limit or 0. Returns
-/// whether a snapshot is wanted, because events were lost.
-///
-/// # Safety
-///
-/// `memory` has three numbers for each of so many `devices`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_watch_step(number: u64, memory: *const u64, devices: usize) -> c_int {
-    let Some(job) = JOB.get() else { return 0 };
-    let numbers = if memory.is_null() {
-        &[]
-    } else {
-        // SAFETY: by the caller.
-        unsafe { std::slice::from_raw_parts(memory, devices.min(MAX_DEVICES) * 3) }
-    };
-    let of = |three: &[u64]| match *three {
-        [available, total, limit] => DeviceMemory { available, total, limit },
-        _ => DeviceMemory::default(),
-    };
-    job.mark(MarkKind::Step { number, memory: numbers.chunks_exact(3).map(of).collect() });
-    c_int::from(job.is_on.load(Ordering::Relaxed) && job.wants_snapshot.load(Ordering::Relaxed))
-}
-
-/// Holds the thread while a snapshot is taken, so that no event after it is sent before it.
-#[unsafe(no_mangle)]
-pub extern "C" fn blockyard_watch_hold() {
-    if let Some(job) = JOB.get() {
-        job.wants_snapshot.store(false, Ordering::Relaxed);
-        job.is_held.store(true, Ordering::Release);
-    }
-}
-
-/// Sends the snapshot that was just taken, as a pickle, and lets the thread go on. Without bytes the thread
-/// goes on alone.
-///
-/// # Safety
-///
-/// `pickle` has so many bytes, or is null.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_watch_snapshot(pickle: *const u8, length: usize) {
-    let Some(job) = JOB.get() else { return };
-    if !pickle.is_null() {
-        // SAFETY: by the caller.
-        let bytes = unsafe { std::slice::from_raw_parts(pickle, length) };
-        job.mark(MarkKind::Snapshot { pickle: bytes.to_vec(), lost: job.at_snapshot(1) });
-    }
-    job.is_held.store(false, Ordering::Release);
-}
-
-/// Says that a request found no memory.
-#[unsafe(no_mangle)]
-pub extern "C" fn blockyard_watch_out_of_memory(device: usize, size: u64) {
-    if let Some(job) = JOB.get() {
-        job.mark(MarkKind::OutOfMemory { device: device.min(MAX_DEVICES - 1), size });
-    }
-}
-
-/// Sends a sentence.
-///
-/// # Safety
-///
-/// It is a text that ends with 0.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blockyard_watch_note(note: *const c_char) {
-    if let Some(job) = JOB.get() {
-        // SAFETY: by the caller.
-        job.mark(MarkKind::Note(unsafe { text(note) }));
-    }
-}
-
-/// Sends what is left before the program ends. Waits a little for a reader that does not read, and not longer.
-#[unsafe(no_mangle)]
-pub extern "C" fn blockyard_watch_finish() {
-    // A copy of the process has no thread that could send.
-    let Some(job) = JOB.get().filter(|job| job.pid == std::process::id()) else { return };
-    job.is_ending.store(true, Ordering::Release);
-    let ended = locked(&job.has_ended);
-    let _ = job.ended.wait_timeout_while(ended, MAX_WAIT_AT_END, |ended| !*ended);
-    job.is_on.store(false, Ordering::Relaxed);
 }

@@ -11,10 +11,10 @@
 //! # Example
 //!
 //! ```
-//! use blockyard_watch::{Decoder, Encoder, Frame};
+//! use blockyard_watch::{Decoder, Frame};
 //!
 //! let mut bytes = Vec::new();
-//! Encoder::default().write(&Frame::Note("hello".to_owned()), &mut bytes);
+//! Frame::Note("hello".to_owned()).write(&mut bytes);
 //! let mut decoder = Decoder::default();
 //! decoder.add(&bytes);
 //! assert_eq!(decoder.next(), Ok(Some(Frame::Note("hello".to_owned()))));
@@ -44,8 +44,7 @@ mod watched;
 pub use error::JobError;
 pub use files::{LIBRARY, environment, write_hook};
 pub use frames::{
-    ACTIONS, Decoder, DeviceMemory, Encoder, Event, FORMAT, Frame, FrameError, Hello, MAX_DEVICES,
-    StackFrame, StackText,
+    Decoder, DeviceMemory, Event, FORMAT, Frame, FrameError, Hello, MAX_DEVICES, StackFrame, StackText,
 };
 #[cfg(target_os = "linux")]
 pub use job::{

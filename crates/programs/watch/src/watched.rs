@@ -1,46 +1,23 @@
 //! The state of a watched program, by the frames that it sends.
 
-use std::collections::{BTreeMap, VecDeque};
+mod device;
+
+pub use self::device::DeviceStep;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blockyard_pytorch::snapshot::{
-    Annotation, DeviceSnapshot, DeviceTrace, EntryContext, FollowedDevice, SnapshotEntry, SnapshotFile,
-    SnapshotSettings, read,
+    Annotation, DeviceSnapshot, DeviceTrace, EntryContext, FollowedDevice, SnapshotFile, SnapshotSettings,
+    read,
 };
 use blockyard_record::{
     BlockState, Bytes, PoolId, StackId, Stacks, StreamId, TraceAction, TraceEntry, frame_text, own_line,
 };
 use blockyard_rules::{AllocatorConfig, Release, known_config};
 
-use crate::frames::{ACTIONS, DeviceMemory, Event, FORMAT, Frame, Hello, MAX_DEVICES, StackText};
-
-/// The most entries of a device that are kept; earlier steps go first.
-const MAX_ENTRIES: usize = 1 << 18;
-
-/// One device at the end of a step.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeviceStep {
-    /// The index of the device.
-    pub device: usize,
-    /// The most bytes that were allocated at once within the step.
-    pub peak_allocated: Bytes,
-    /// The most bytes that were reserved within the step.
-    pub peak_reserved: Bytes,
-    /// The allocated bytes at the end of the step.
-    pub allocated: Bytes,
-    /// The reserved bytes at the end of the step.
-    pub reserved: Bytes,
-    /// By how many bytes more is allocated than at the end of the step before; `None` where that is not known.
-    pub growth: Option<i64>,
-    /// The line whose live bytes became more by the most, and by how many.
-    pub growing_line: Option<(String, u64)>,
-    /// Whether the step's requests come from the same lines in the same order as those of the step before.
-    pub is_like_before: bool,
-    /// What the driver reported.
-    pub memory: DeviceMemory,
-    /// Whether events were lost, so that the numbers of this step are not known.
-    pub has_gap: bool,
-}
+use self::device::{WatchedDevice, is_request};
+use crate::frames::{DeviceMemory, Event, FORMAT, Frame, Hello, MAX_DEVICES, StackText};
 
 /// The last steps of a program as a snapshot, for all questions.
 #[derive(Clone, Debug, Default)]
@@ -71,36 +48,6 @@ pub struct Watched {
     lines: Vec<String>,
 }
 
-#[derive(Debug, Default)]
-struct WatchedDevice {
-    /// `None` before the first snapshot and after a gap.
-    followed: Option<FollowedDevice>,
-    /// The stacks by their numbers on the device, counted from 1.
-    stacks: Vec<StackId>,
-    /// The time of the last entry: later entries and marks are not earlier.
-    clock: u64,
-    kept: VecDeque<StepEntries>,
-    kept_entries: usize,
-    current: StepEntries,
-    peaks: [Bytes; 2],
-    allocated_before: Option<Bytes>,
-    /// The live bytes of each line now, and at the end of the step before.
-    live: Vec<u64>,
-    live_before: Vec<u64>,
-    has_gap: bool,
-    memory: DeviceMemory,
-}
-
-/// The entries of a step.
-#[derive(Clone, Debug, Default)]
-struct StepEntries {
-    number: u64,
-    begins_us: u64,
-    entries: Vec<SnapshotEntry>,
-    /// What decides whether steps are alike.
-    hash: u64,
-}
-
 impl Watched {
     /// Applies a frame. Returns the steps that ended with it, one for each device that is used.
     ///
@@ -123,7 +70,7 @@ impl Watched {
                 }
                 self.hello = hello;
             }
-            Frame::Snapshot { pickle, .. } => self.start_from(&pickle)?,
+            Frame::Snapshot(pickle) => self.start_from(&pickle)?,
             Frame::Stack { device, stack } => self.add_stack(device, &stack),
             Frame::Events { device, events } => {
                 for event in &events {
@@ -196,7 +143,7 @@ impl Watched {
 
     fn add_event(&mut self, device: usize, event: &Event) {
         let Some(device) = self.devices.get_mut(device) else { return };
-        let Some(action) = ACTIONS.get(usize::from(event.action)).copied() else { return };
+        let Some(action) = TraceAction::from_number(event.action.into()) else { return };
         let place = (event.stack as usize).checked_sub(1);
         let stack = place.and_then(|place| device.stacks.get(place)).copied().unwrap_or_default();
         let [capture, user] = event.pool.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
@@ -264,11 +211,6 @@ impl Watched {
     }
 }
 
-/// Whether an entry is a request of the program: an allocation that was served, or a free.
-fn is_request(action: TraceAction) -> bool {
-    matches!(action, TraceAction::Alloc | TraceAction::FreeRequested)
-}
-
 /// Whether two snapshots have the same segments and blocks.
 fn is_equal(one: &DeviceSnapshot, other: &DeviceSnapshot) -> bool {
     let of = |device: &DeviceSnapshot| {
@@ -292,130 +234,6 @@ fn is_equal(one: &DeviceSnapshot, other: &DeviceSnapshot) -> bool {
         segments
     };
     of(one) == of(other)
-}
-
-impl WatchedDevice {
-    /// Nothing of before counts any more.
-    fn restart(&mut self) {
-        let memory = self.followed.as_ref().map(FollowedDevice::memory).unwrap_or_default();
-        self.peaks = [memory.allocated, memory.reserved];
-        self.kept.clear();
-        self.kept_entries = 0;
-        self.current.entries.clear();
-        self.current.begins_us = self.clock;
-        self.allocated_before = None;
-        self.live.clear();
-        self.live_before.clear();
-    }
-
-    fn lose(&mut self) {
-        self.followed = None;
-        self.has_gap = true;
-        self.restart();
-    }
-
-    fn add(
-        &mut self,
-        entry: &TraceEntry,
-        pool_id: PoolId,
-        stack: StackId,
-        time_us: u64,
-        line_of: &BTreeMap<StackId, usize>,
-    ) {
-        // Before the first snapshot: that snapshot has what these entries did.
-        let Some(followed) = &mut self.followed else { return };
-        let freed = followed.block(entry.addr).filter(|block| block.state == BlockState::Allocated).copied();
-        followed.apply(entry, pool_id, stack);
-        let memory = followed.memory();
-        self.peaks = [self.peaks[0].max(memory.allocated), self.peaks[1].max(memory.reserved)];
-        self.clock = self.clock.max(time_us);
-        match entry.action {
-            TraceAction::Alloc => {
-                let size = followed.block(entry.addr).map_or(Bytes::ZERO, |block| block.size);
-                self.count(line_of.get(&stack), |live| live.saturating_add(size.get()));
-            }
-            TraceAction::FreeRequested => {
-                if let Some(block) = freed {
-                    self.count(line_of.get(&block.stack), |live| live.saturating_sub(block.size.get()));
-                }
-            }
-            _ => {}
-        }
-        if is_request(entry.action) {
-            let stack = if entry.action == TraceAction::Alloc { u64::from(stack.get()) + 1 } else { 0 };
-            self.current.hash =
-                (self.current.hash ^ stack).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
-        }
-        self.current.entries.push(SnapshotEntry { entry: *entry, time_us: self.clock, stack, context: 0 });
-        self.forget();
-    }
-
-    /// Removes what is too old to be kept.
-    fn forget(&mut self) {
-        while self.kept_entries + self.current.entries.len() > MAX_ENTRIES {
-            if let Some(step) = self.kept.pop_front() {
-                self.kept_entries -= step.entries.len();
-                continue;
-            }
-            // One very long step: its first half goes.
-            self.current.entries.drain(..MAX_ENTRIES / 2);
-            self.current.begins_us = self.current.entries.first().map_or(self.clock, |entry| entry.time_us);
-        }
-    }
-
-    fn count(&mut self, line: Option<&usize>, change: impl Fn(u64) -> u64) {
-        let Some(line) = line else { return };
-        if self.live.len() <= *line {
-            self.live.resize(*line + 1, 0);
-        }
-        if let Some(live) = self.live.get_mut(*line) {
-            *live = change(*live);
-        }
-    }
-
-    fn end_step(&mut self, index: usize, number: u64, lines: &[String]) -> DeviceStep {
-        let memory = self.followed.as_ref().map(FollowedDevice::memory).unwrap_or_default();
-        let growth = self
-            .allocated_before
-            .map(|before| memory.allocated.get().cast_signed().wrapping_sub(before.get().cast_signed()));
-        let more = |(line, live): (usize, &u64)| {
-            let before = self.live_before.get(line).copied().unwrap_or(0);
-            live.checked_sub(before).filter(|more| *more > 0).map(|more| (line, more))
-        };
-        let most = self
-            .live
-            .iter()
-            .enumerate()
-            .filter_map(more)
-            .max_by_key(|(line, more)| (*more, usize::MAX - line));
-        let growing_line = most.and_then(|(line, more)| Some((lines.get(line)?.clone(), more)));
-        let is_like_before = self.kept.back().is_some_and(|before| before.hash == self.current.hash);
-        let step = DeviceStep {
-            device: index,
-            peak_allocated: self.peaks[0],
-            peak_reserved: self.peaks[1],
-            allocated: memory.allocated,
-            reserved: memory.reserved,
-            growth,
-            growing_line,
-            is_like_before,
-            memory: self.memory,
-            has_gap: self.has_gap || self.followed.is_none(),
-        };
-        self.has_gap = false;
-        self.live_before.clone_from(&self.live);
-        self.allocated_before = self.followed.is_some().then_some(memory.allocated);
-        self.peaks = [memory.allocated, memory.reserved];
-        // The mark is between the last entry before and the first after.
-        self.clock += 1;
-        let next = StepEntries { number: number + 1, begins_us: self.clock, ..StepEntries::default() };
-        let done = std::mem::replace(&mut self.current, next);
-        if self.followed.is_some() {
-            self.kept_entries += done.entries.len();
-            self.kept.push_back(done);
-        }
-        step
-    }
 }
 
 #[cfg(test)]
@@ -449,7 +267,7 @@ mod tests {
         fn snapshot(&mut self, file: &SnapshotFile) {
             let mut pickle = Vec::new();
             file.write_pickle(&mut pickle).unwrap();
-            self.watched.apply(Frame::Snapshot { positions: vec![0], pickle }).unwrap();
+            self.watched.apply(Frame::Snapshot(pickle)).unwrap();
         }
 
         fn event(&mut self, action: u8, addr: u64, size: u64, stack: u32) {

@@ -237,7 +237,7 @@ fn answers(question: &Question) -> Vec<(u32, Option<Forecast>)> {
         // The first of the steps is the first iteration.
         let before = question.step.saturating_sub(later.len() as u64);
         let found = forecast(run, later, &conditions, &mut |_| ControlFlow::Continue(())).ok().flatten();
-        let found = found.map(|found| numbered(&found, before));
+        let found = found.map(|found| found.counted_after(before));
         // A failure in a step that has ended did not happen: the replay is not this program.
         let is_over = |found: &Forecast| {
             matches!(found, Forecast::Fails { iteration, .. } if *iteration <= question.step)
@@ -245,20 +245,6 @@ fn answers(question: &Question) -> Vec<(u32, Option<Forecast>)> {
         Some((index, found.filter(|found| !is_over(found))))
     });
     answers.collect()
-}
-
-/// A forecast whose iterations are counted as the steps of the program are.
-fn numbered(forecast: &Forecast, before: u64) -> Forecast {
-    let mut forecast = forecast.clone();
-    match &mut forecast {
-        Forecast::Fails { iteration, at_upper_bound, .. } => {
-            *iteration = iteration.saturating_add(before);
-            *at_upper_bound = at_upper_bound.map(|upper| upper.saturating_add(before));
-        }
-        Forecast::Passes { iteration } => *iteration = iteration.saturating_add(before),
-        Forecast::Finishes => {}
-    }
-    forecast
 }
 
 #[cfg(test)]
@@ -277,7 +263,7 @@ mod tests {
         apply(Frame::Hello(Hello { format: FORMAT, devices: vec!["a GPU".into()], ..Hello::default() }));
         let mut pickle = Vec::new();
         blockyard_pytorch::snapshot::SnapshotFile::default().write_pickle(&mut pickle).unwrap();
-        apply(Frame::Snapshot { positions: vec![0], pickle });
+        apply(Frame::Snapshot(pickle));
         let frame = StackFrame { file: "train.py".into(), name: "main".into(), line: 45 };
         apply(Frame::Stack { device: 0, stack: StackText { number: 1, frames: vec![frame] } });
         let mut time_us = 1;
