@@ -138,7 +138,7 @@ impl Reader<'_> {
 
     fn trace_entry(&mut self) -> Result<TraceEntry> {
         let action =
-            TraceAction::all().nth(usize::try_from(self.word()?)?).context("no such trace action")?;
+            TraceAction::from_number(usize::try_from(self.word()?)?).context("no such trace action")?;
         let (addr, size) = (self.word()?, self.bytes()?);
         Ok(TraceEntry { action, addr, size, stream: StreamId::new(self.word()?) })
     }

@@ -284,14 +284,14 @@ const STEP_VARIABLES: [&str; Role::STEPS as usize] =
     ["--role-step-0", "--role-step-1", "--role-step-2", "--role-step-3", "--role-step-4", "--role-step-5"];
 
 const CATEGORY_VARIABLES: [&str; Role::CATEGORY_COLORS as usize] = [
-    "--role-site-0",
-    "--role-site-1",
-    "--role-site-2",
-    "--role-site-3",
-    "--role-site-4",
-    "--role-site-5",
-    "--role-site-6",
-    "--role-site-7",
+    "--role-category-0",
+    "--role-category-1",
+    "--role-category-2",
+    "--role-category-3",
+    "--role-category-4",
+    "--role-category-5",
+    "--role-category-6",
+    "--role-category-7",
 ];
 
 #[cfg(test)]
