@@ -295,13 +295,13 @@ def lines(batches, kind, count, rest):
     return out
 
 
-def encoded(text, level, count, rows):
+def encoded(lists, text, level, count, rows):
     """A layer as the file has it."""
     number, signed = convolutions.number, lambda value: convolutions.number(value * 2 if value >= 0 else -value * 2 - 1)
     layer, batches = Layer(text), BATCHES[level][:count]
     normals = normal(layer, batches, rows)
     out = bytearray(
-        number(sorted(BATCHES).index(level))
+        number(lists.index(BATCHES[level]))
         + number(layer.factor)
         + number(count)
         + number(sum(1 << row for row in rows))
@@ -334,28 +334,64 @@ def encoded(text, level, count, rows):
     return bytes(out)
 
 
+def numbers(data, at=0):
+    """Reads what `convolutions.number` wrote: each number with the place after it."""
+    while at < len(data):
+        value = shift = 0
+        while True:
+            value, at, shift = value | (data[at] & 127) << shift, at + 1, shift + 7
+            if data[at - 1] < 128:
+                break
+        yield value, at
+
+
+def kept(path):
+    """A table's lists of batches, and the bodies of its layers by name and number of images of one."""
+    data = zlib.decompress(open(path, "rb").read())
+
+    def read():
+        nonlocal at
+        value, at = next(numbers(data, at))
+        return value
+
+    at = 0
+    lists = [list(itertools.accumulate([read() for _ in range(read())])) for _ in range(read())]
+    name, found = 0, {}
+    for _ in range(read()):
+        name, size = name + read(), read()
+        body = data[at : at + size]
+        at += size
+        factor = list(itertools.islice(numbers(body), 2))[1][0]
+        found.setdefault((name, factor), []).append(body)
+    return lists, found
+
+
 def table(arguments):
     number = convolutions.number
     layers = answered(arguments.answers)
+    lists, before = kept(arguments.besides) if arguments.besides else ([], {})
+    lists += [BATCHES[level] for level in sorted(BATCHES) if BATCHES[level] not in lists]
     if arguments.without:
-        kept = {layer for network, _, layer in listed(arguments.networks) if not is_held(network, arguments.without)}
-        layers = {layer: of for layer, of in layers.items() if layer in kept}
+        left = {layer for network, _, layer in listed(arguments.networks) if not is_held(network, arguments.without)}
+        layers = {layer: of for layer, of in layers.items() if layer in left}
     # Several have one name where networks make different numbers of images of one.
-    entries = sorted((key(Layer(text).identity()), text) for text in layers)
-    names = [name for name, _ in entries]
+    names = {text: (key(layer.identity()), layer.factor) for text in layers for layer in [Layer(text)]}
+    layers = {text: of for text, of in layers.items() if names[text] not in before}
     with Pool(arguments.processes) as pool:
-        bodies = pool.starmap(encoded, [(text, *layers[text]) for _, text in entries], chunksize=100)
-    out = bytearray(number(len(BATCHES)))
-    for level in sorted(BATCHES):
-        out += number(len(BATCHES[level]))
-        out += b"".join(number(now - before) for before, now in zip([0, *BATCHES[level]], BATCHES[level]))
-    out += number(len(names))
-    for before, name, body in zip([0, *names], names, bodies):
-        out += number(name - before) + number(len(body)) + body
+        bodies = pool.starmap(encoded, [(lists, text, *of) for text, of in layers.items()], chunksize=100)
+    entries = [(name, body) for (name, _), its in before.items() for body in its]
+    entries = sorted(entries + [(names[text][0], body) for text, body in zip(layers, bodies)])
+    out = bytearray(number(len(lists)))
+    for batches in lists:
+        out += number(len(batches))
+        out += b"".join(number(now - last) for last, now in zip([0, *batches], batches))
+    out += number(len(entries))
+    for (last, _), (name, body) in zip([(0, b""), *entries], entries):
+        out += number(name - last) + number(len(body)) + body
     with open(arguments.out, "wb") as file:
         file.write(zlib.compress(out, 9))
     sizes = sum(len(rows) * count for _, count, rows in layers.values())
-    print(f"{len(entries)} layers, {sizes} sizes, {len(out)} bytes, {len(zlib.compress(out, 9))} compressed")
+    print(f"{len(entries)} layers, {len(layers)} new, {sizes} sizes of these, {len(out)} bytes, {len(zlib.compress(out, 9))} compressed")
 
 
 def listed(path):
@@ -412,6 +448,7 @@ def main():
     command.add_argument("--networks")
     command.add_argument("--processes", type=int, default=2)
     command.add_argument("--without", default="")
+    command.add_argument("--besides", help="a table whose layers are kept")
     command.set_defaults(run=table)
     command = commands.add_parser("questions")
     command.add_argument("networks")

@@ -404,6 +404,475 @@ def networks():
         for width in (192, 384, 512, 768, 1024, 1152, 1280, 1408):
             for size in SIZES + [336, 378, 392, 518, 1024]:
                 yield f"plain patch{patch} {width}", (size, size), 3, patch_embedding(width, patch)
+    yield from sequences()
+    yield from images()
+
+
+def stack(channels, layers, kind=nn.Conv1d):
+    """Convolutions one after the other: outputs, filter, and the rest of what the layer takes."""
+    made = []
+    for outputs, *rest in layers:
+        made.append(kind(channels, outputs, *rest))
+        channels = outputs
+    return conv(*made)
+
+
+def temporal(channels, width, filters, levels):
+    """Dilated causal convolutions (Bai, Kolter and Koltun)."""
+
+    class Causal(nn.Module):
+        def __init__(self, inside, outside, dilation):
+            super().__init__()
+            padding = (filters - 1) * dilation
+            self.padding = padding
+            self.first = nn.Conv1d(inside, outside, filters, 1, padding, dilation)
+            self.second = nn.Conv1d(outside, outside, filters, 1, padding, dilation)
+            self.around = nn.Conv1d(inside, outside, 1) if inside != outside else nn.Identity()
+
+        def forward(self, x):
+            y = self.second(self.first(x)[:, :, : -self.padding])[:, :, : -self.padding]
+            return y + self.around(x)
+
+    return lambda: conv(*[Causal(width if n else channels, width, 2**n) for n in range(levels)])
+
+
+def dilated(width, levels):
+    """WaveNet's pairs of gates."""
+    return lambda: stack(width, [(width, 2, 1, 0, 2**n) for n in range(levels)])
+
+
+class TextFilters(nn.Module):
+    """Filters of several widths beside each other (Kim)."""
+
+    def __init__(self, width, filters, is_image):
+        super().__init__()
+        self.is_image = is_image
+        kinds = [nn.Conv2d(1, filters, (k, width)) if is_image else nn.Conv1d(width, filters, k) for k in (2, 3, 4, 5)]
+        self.filters = nn.ModuleList(kinds)
+
+    def forward(self, x):
+        for layer in self.filters:
+            layer(x.transpose(1, 2)[:, None] if self.is_image else x)
+
+
+class Inception1d(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.first = nn.Conv1d(channels, 32, 1)
+        self.wide = nn.ModuleList([nn.Conv1d(32, 32, k, padding="same", bias=False) for k in (9, 10, 19, 20, 39, 40)])
+        self.pooled, self.next = nn.Conv1d(channels, 32, 1), nn.Conv1d(128, 32, 1)
+
+    def forward(self, x):
+        y = self.first(x)
+        y = torch.cat([self.pooled(x), *[layer(y)[:, :, : x.shape[2]] for layer in self.wide[::2]]], 1)
+        y = self.next(y)
+        for layer in self.wide:
+            layer(y)
+
+
+def residual1d(width, filters):
+    def made():
+        layers, inside = [nn.Conv1d(width // 64, 64, 15, 2, 7, bias=False), nn.MaxPool1d(3, 2, 1)], 64
+        for outside in (64, 128, 256, 512):
+            layers += [nn.Conv1d(inside, outside, filters, 1 if outside == 64 else 2, filters // 2, bias=False)]
+            layers += [nn.Conv1d(outside, outside, filters, 1, filters // 2, bias=False)]
+            inside = outside
+        return conv(*layers)
+
+    return made
+
+
+def unet1d(channels, width):
+    """Residual blocks with three taps at four scales, as diffusion over sequences has them."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            sizes = [width * n for n in (1, 2, 4, 8)]
+
+            def block(a, b):
+                return conv(nn.Conv1d(a, b, 3, padding=1), nn.Conv1d(b, b, 3, padding=1))
+
+            self.first = nn.Conv1d(channels, width, 7, padding=3)
+            self.down = nn.ModuleList([block(a, a) for a in sizes])
+            self.step = nn.ModuleList([nn.Conv1d(a, b, 4, 2, 1) for a, b in zip(sizes, sizes[1:])])
+            self.up = nn.ModuleList([block(a + b, b) for a, b in zip(sizes, sizes[1:])])
+            self.back = nn.ModuleList([nn.Conv1d(b, a, 3, padding=1) for a, b in zip(sizes, sizes[1:])])
+            self.last = nn.Conv1d(width, channels, 1)
+
+        def forward(self, x):
+            x, kept = self.first(x), []
+            for layer, step in zip(self.down, [*self.step, None]):
+                x = layer(x)
+                if step is not None:
+                    kept.append(x)
+                    x = step(x)
+            for up, back in reversed(list(zip(self.up, self.back))):
+                x = back(nn.functional.interpolate(x, scale_factor=2.0))
+                kept_one = kept.pop()
+                up(torch.cat([kept_one, nn.functional.interpolate(x, size=kept_one.shape[2]).repeat(1, 2, 1)], 1))
+            return self.last(x)
+
+    return Net
+
+
+class HifiGan(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Conv1d(80, 512, 7, 1, 3), nn.Conv1d(32, 1, 7, 1, 3)
+        scales = [(512, 8, 16), (256, 8, 16), (128, 2, 4), (64, 2, 4)]
+        self.up = nn.ModuleList([nn.ConvTranspose1d(c, c // 2, k, r, (k - r) // 2) for c, r, k in scales])
+        self.blocks = nn.ModuleList()
+        for c, _, _ in scales:
+            kinds = [(k, d) for k in (3, 7, 11) for d in (1, 3, 5)]
+            self.blocks.append(
+                conv(*[nn.Conv1d(c // 2, c // 2, k, 1, (k * d - d) // 2, d) for k, d in kinds])
+            )
+
+    def forward(self, x):
+        x = self.first(x)
+        for up, block in zip(self.up, self.blocks):
+            x = block(up(x))
+        self.last(x)
+
+
+def hifi_scales():
+    sizes = [(128, 15, 1, 7), (128, 41, 2, 20, 1, 4), (256, 41, 2, 20, 1, 16), (512, 41, 4, 20, 1, 16)]
+    sizes += [(1024, 41, 4, 20, 1, 16), (1024, 41, 1, 20, 1, 16), (1024, 5, 1, 2), (1, 3, 1, 1)]
+    return stack(1, sizes)
+
+
+class HifiPeriods(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = [(32, (5, 1), (3, 1), (2, 0)), (128, (5, 1), (3, 1), (2, 0)), (512, (5, 1), (3, 1), (2, 0))]
+        layers += [(1024, (5, 1), (3, 1), (2, 0)), (1024, (5, 1), 1, (2, 0)), (1, (3, 1), 1, (1, 0))]
+        self.net = stack(1, layers, nn.Conv2d)
+
+    def forward(self, x):
+        for period in (2, 3, 5, 7, 11):
+            y = nn.functional.pad(x, (0, -x.shape[2] % period))
+            self.net(y.reshape(y.shape[0], 1, -1, period))
+
+
+def of_transformers(kind, inputs="input_values", **options):
+    """A network of transformers that is made from its configuration, with sound as input."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            import transformers
+
+            self.net = getattr(transformers, f"{kind}Model")(getattr(transformers, f"{kind}Config")(**options))
+            self.net = getattr(self.net, "encoder", self.net) if kind == "Whisper" else self.net
+
+        def forward(self, x):
+            if kind in ("Wav2Vec2", "Hubert", "WavLM", "Data2VecAudio", "SEW", "UniSpeech"):
+                return self.net.feature_extractor(x[:, 0])
+            return self.net(**{inputs: x})
+
+    return Net
+
+
+def of_torchaudio(name):
+    def made():
+        import torchaudio
+
+        return getattr(torchaudio.models, name)()
+
+    return made
+
+
+def positional(width, groups=16):
+    return lambda: nn.Conv1d(width, width, 128, padding=64, groups=groups)
+
+
+def conformer(width, filters):
+    return lambda: conv(
+        nn.Conv1d(width, 2 * width, 1),
+        nn.GLU(1),
+        nn.Conv1d(width, width, filters, 1, filters // 2, groups=width),
+        nn.Conv1d(width, width, 1),
+    )
+
+
+def subsampling(width):
+    return lambda: conv(nn.Conv2d(1, width, 3, 2), nn.Conv2d(width, width, 3, 2))
+
+
+def causal_depthwise(width):
+    return lambda: nn.Conv1d(width, width, 4, padding=3, groups=width)
+
+
+def eeg(channels):
+    return lambda: conv(
+        nn.Conv2d(1, 8, (1, 64), padding="same", bias=False),
+        nn.Conv2d(8, 16, (channels, 1), groups=8, bias=False),
+        nn.AvgPool2d((1, 4)),
+        nn.Conv2d(16, 16, (1, 16), padding=(0, 8), groups=16, bias=False),
+        nn.Conv2d(16, 16, 1, bias=False),
+    )
+
+
+def text_lines():
+    """What reads lines of text: convolutions before a recurrent layer."""
+    return conv(
+        nn.Conv2d(1, 64, 3, 1, 1),
+        nn.MaxPool2d(2),
+        nn.Conv2d(64, 128, 3, 1, 1),
+        nn.MaxPool2d(2),
+        nn.Conv2d(128, 256, 3, 1, 1),
+        nn.Conv2d(256, 256, 3, 1, 1),
+        nn.MaxPool2d((2, 2), (2, 1), (0, 1)),
+        nn.Conv2d(256, 512, 3, 1, 1),
+        nn.Conv2d(512, 512, 3, 1, 1),
+        nn.MaxPool2d((2, 2), (2, 1), (0, 1)),
+        nn.Conv2d(512, 512, 2, 1, 0),
+    )
+
+
+class Pix2Pix(nn.Module):
+    """The U-Net of eight scales that translates images."""
+
+    def __init__(self, width):
+        super().__init__()
+        down = [width, width * 2, width * 4] + [width * 8] * 5
+        self.down = nn.ModuleList([nn.Conv2d(a, b, 4, 2, 1, bias=a == 3) for a, b in zip([3, *down], down)])
+        up = [(width * 8, width * 8)] + [(width * 16, width * 8)] * 3
+        up += [(width * 16, width * 4), (width * 8, width * 2), (width * 4, width), (width * 2, 3)]
+        self.up = nn.ModuleList([nn.ConvTranspose2d(a, b, 4, 2, 1) for a, b in up])
+        self.out = nn.Conv2d(width * 2, 3, 4, padding=1)
+
+    def forward(self, x):
+        kept = []
+        for layer in self.down:
+            x = layer(x)
+            kept.append(x)
+        x = kept.pop()
+        for layer in self.up[:-1]:
+            x = torch.cat([layer(x), kept.pop()], 1)
+        self.up[-1](x)
+        # Other programs grow the image and convolve it.
+        self.out(nn.functional.pad(nn.functional.interpolate(x, scale_factor=2), (1, 0, 1, 0)))
+
+
+def super_resolution(width, first):
+    def made():
+        layers = [nn.Conv2d(3, width, first, 1, first // 2), nn.Conv2d(width, width, 3, 1, 1)]
+        for _ in range(2):
+            layers += [nn.Conv2d(width, width * 4, 3, 1, 1), nn.PixelShuffle(2)]
+        return conv(*layers, nn.Conv2d(width, width, 3, 1, 1), nn.Conv2d(width, 3, first, 1, first // 2))
+
+    return made
+
+
+def judge(width):
+    """A discriminator whose filters have three taps and whose strides alternate."""
+    sizes = [width * n for n in (1, 1, 2, 2, 4, 4, 8, 8)]
+    return lambda: stack(3, [(size, 3, 1 + n % 2, 1) for n, size in enumerate(sizes)], nn.Conv2d)
+
+
+def vector_quantized(width, inside):
+    return lambda: conv(
+        nn.Conv2d(3, width // 2, 4, 2, 1),
+        nn.Conv2d(width // 2, width, 4, 2, 1),
+        nn.Conv2d(width, width, 3, 1, 1),
+        nn.Conv2d(width, inside, 3, 1, 1),
+        nn.Conv2d(inside, width, 1),
+        nn.Conv2d(width, 64, 1),
+        nn.Conv2d(64, width, 3, 1, 1),
+        nn.ConvTranspose2d(width, width // 2, 4, 2, 1),
+        nn.ConvTranspose2d(width // 2, 3, 4, 2, 1),
+    )
+
+
+class DiffusionUNet(nn.Module):
+    """Residual blocks and linear attention at each scale; what each scale leaves is joined twice on the way up."""
+
+    def __init__(self, channels, width, scales):
+        super().__init__()
+        outs = [width * n for n in scales]
+        ins = [width, *outs[:-1]]
+        last = len(outs) - 1
+
+        def residual(a, b):
+            return nn.ModuleList([nn.Conv2d(a, b, 3, 1, 1), nn.Conv2d(b, b, 3, 1, 1), nn.Conv2d(a, b, 1)])
+
+        def attention(a):
+            return nn.ModuleList([nn.Conv2d(a, 384, 1, bias=False), nn.Conv2d(128, a, 1)])
+
+        self.first, self.last = nn.Conv2d(channels, width, 7, 1, 3), nn.Conv2d(width, channels, 1)
+        self.down = nn.ModuleList([nn.ModuleList([residual(a, a), attention(a)]) for a in ins])
+        # Four neighbours become channels, or a stride halves the image: programs do either.
+        self.fold = nn.ModuleList([nn.Conv2d(4 * a, b, 1) for a, b in zip(ins[:last], outs)])
+        self.step = nn.ModuleList([nn.Conv2d(a, b, 4, 2, 1) for a, b in zip(ins[:last], outs)])
+        self.bottom = nn.Conv2d(ins[-1], outs[-1], 3, 1, 1)
+        self.middle = residual(outs[-1], outs[-1])
+        self.up = nn.ModuleList([nn.ModuleList([residual(a + b, b), attention(b)]) for a, b in zip(ins, outs)])
+        self.back = nn.ModuleList([nn.Conv2d(b, a, 3, 1, 1) for a, b in zip(ins, outs)])
+        self.end = residual(2 * width, width)
+
+    def forward(self, x):
+        def through(block, x):
+            first, second, around = block
+            return second(first(x)) + around(x)
+
+        def attend(block, x):
+            return block[1](block[0](x)[:, :128]) + x
+
+        x = self.first(x)
+        for n, (block, attention) in enumerate(self.down):
+            x = attend(attention, through(block, x))
+            if n < len(self.step):
+                self.fold[n](nn.functional.pixel_unshuffle(x, 2))
+                x = self.step[n](x)
+        x = through(self.middle, self.bottom(x))
+        for n in reversed(range(len(self.up))):
+            block, attention = self.up[n]
+            joined = x.new_empty(x.shape[0], block[2].in_channels, *x.shape[2:])
+            x = attend(attention, through(block, joined))
+            x = self.back[n](nn.functional.interpolate(x, scale_factor=2) if n else x)
+        self.last(through(self.end, torch.cat([x, x], 1)))
+
+
+def of_ultralytics(name):
+    def made():
+        from ultralytics.nn.tasks import yaml_model_load
+        from ultralytics.nn.tasks import parse_model
+
+        layers, _ = parse_model(yaml_model_load(f"{name}.yaml"), ch=3, verbose=False)
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = layers
+                self.layers[-1].stride = torch.tensor([8.0, 16.0, 32.0])
+
+            def forward(self, x):
+                kept = []
+                for layer in self.layers:
+                    at = layer.f
+                    x = x if at == -1 else kept[at] if isinstance(at, int) else [x if n == -1 else kept[n] for n in at]
+                    x = layer(x)
+                    kept.append(x)
+
+        return Net()
+
+    return made
+
+
+def sequences():
+    """Networks with convolutions over one dimension, of sound, series and text."""
+    for name, channels, made, lengths in [
+        ("temporal 30", 2, temporal(2, 30, 7, 8), [400, 200, 600]),
+        ("temporal 10", 1, temporal(1, 10, 8, 8), [1020, 520, 220]),
+        ("temporal 25", 1, temporal(1, 25, 7, 8), [784]),
+        ("temporal 64", 64, temporal(64, 64, 3, 6), [100, 128, 256, 512]),
+        ("temporal 150", 88, temporal(88, 150, 5, 4), [128, 256, 512]),
+        ("temporal 600", 600, temporal(600, 600, 3, 4), [80, 100]),
+        ("dilated 32", 32, dilated(32, 10), [1024, 4096, 16000]),
+        ("dilated 64", 64, dilated(64, 10), [1024, 4096, 8000, 16000]),
+        ("dilated 128", 128, dilated(128, 10), [1024, 4096, 8000, 16000]),
+        ("text 100", 100, lambda: TextFilters(100, 100, False), [50, 64, 100, 128, 256, 512]),
+        ("text 128", 128, lambda: TextFilters(128, 128, False), [50, 64, 100, 128, 256, 512]),
+        ("text 300", 300, lambda: TextFilters(300, 100, False), [50, 64, 100, 128, 256, 512]),
+        ("text images 100", 100, lambda: TextFilters(100, 100, True), [50, 64, 100, 128, 256, 512]),
+        ("text images 128", 128, lambda: TextFilters(128, 100, True), [50, 64, 100, 128, 256, 512]),
+        ("text images 300", 300, lambda: TextFilters(300, 100, True), [50, 64, 100, 128, 256, 512]),
+        ("inception 1", 1, lambda: Inception1d(1), [128, 256, 500, 512, 1000, 1024]),
+        ("inception 12", 12, lambda: Inception1d(12), [250, 500, 1000, 2500, 5000]),
+        ("residual 1", 1, residual1d(64, 7), [128, 187, 256, 512, 1000, 1024, 2048]),
+        ("residual 12", 12, residual1d(64 * 12, 7), [1000, 2500, 4096, 5000]),
+        ("residual 12 wide", 12, residual1d(64 * 12, 17), [1000, 2500, 4096, 5000]),
+        ("unet 1", 1, unet1d(1, 64), [64, 128, 256]),
+        ("unet 32", 32, unet1d(32, 64), [128, 256]),
+        ("m5", 1, lambda: stack(1, [(32, 80, 16)]), [8000, 16000]),
+        ("m5 128", 1, lambda: stack(1, [(128, 80, 4)]), [8000, 16000]),
+        ("whisper 80", 80, None, [3000]),
+        ("hifigan", 80, HifiGan, [32, 64]),
+        ("hifigan scales", 1, hifi_scales, [8192, 16384, 4096]),
+        ("hifigan periods", 1, HifiPeriods, [8192, 16384]),
+    ]:
+        if made is None:
+            for width in (384, 512, 768, 1024, 1280):
+                for mels in (80, 128):
+                    layers = [(width, 3, 1, 1), (width, 3, 2, 1)]
+                    yield f"plain whisper {mels} {width}", (3000,), mels, (lambda l=layers, m=mels: stack(m, l))
+            continue
+        for length in lengths:
+            yield f"plain {name}", (length,), channels, made
+    seconds = [16000 * n for n in (1, 2, 3, 4, 5, 8, 10, 12, 15, 16, 20)]
+    for kind in ("Wav2Vec2", "Data2VecAudio"):
+        for length in seconds:
+            yield f"transformers {kind}", (length,), 1, of_transformers(kind)
+    for length in seconds:
+        yield "transformers Wav2Vec2 large", (length,), 1, of_transformers("Wav2Vec2", feat_extract_norm="layer", conv_bias=True)
+        frames = (length - 80) // 320
+        for width in (768, 1024):
+            yield f"plain positional {width}", (frames,), width, positional(width)
+    for length in (24000, 48000):
+        yield "transformers Encodec", (length,), 1, of_transformers("Encodec")
+    for length in (16384, 44100):
+        yield "transformers Dac", (length,), 1, of_transformers("Dac")
+    for frames in (50, 100, 150, 200, 249, 250, 300, 400, 500):
+        for width, filters in [(144, 31), (144, 32), (176, 31), (256, 31), (256, 15), (512, 31), (512, 9)]:
+            yield f"plain conformer {width} {filters}", (frames,), width, conformer(width, filters)
+    for frames in (200, 400, 600, 800, 1000, 1200, 1600, 2000):
+        for width in (144, 256, 512):
+            yield f"plain subsampling {width}", (frames, 80), 1, subsampling(width)
+    for length in (64, 128, 256, 512, 1024, 2048):
+        for width in (128, 256, 512, 768, 1024, 1536, 2048, 5120):
+            yield f"plain causal {width}", (length,), width, causal_depthwise(width)
+    for name, lengths in [
+        ("conv_tasnet_base", [16000, 32000, 48000]),
+        ("wav2letter", None),
+        ("hdemucs_low", None),
+    ]:
+        for length in lengths or []:
+            yield f"torchaudio {name}", (length,), 1, of_torchaudio(name)
+    for channels, length in [(22, 1125), (22, 1000), (64, 128), (64, 480), (32, 384), (62, 200), (14, 256)]:
+        yield f"plain eeg {channels}", (channels, length), 1, eeg(channels)
+
+
+def images():
+    """Networks of images that are not square, of generators, of detection and of diffusion."""
+    for channels, width in [(1, 32), (3, 32), (1, 64), (3, 64)]:
+        for size in [(640, 959), (480, 640), (320, 480), (256, 512), (360, 480), (512, 1024), (572, 572), (96, 128)]:
+            yield f"plain unet{channels} {width}", size, channels, (lambda c=channels, w=width: UNet(c, w))
+    for name in "resnet18 resnet34 resnet50 resnet101 mobilenet_v2 efficientnet_b0 vgg16".split():
+        for size in [(480, 640), (240, 320), (256, 128), (224, 448), (384, 640), (128, 256), (352, 640), (64, 128)]:
+            yield f"torchvision {name}", size, 3, of_torchvision(name)
+    for name in SEGMENTATION[:2]:
+        for size in [(480, 640), (512, 1024), (360, 480), (256, 512), (768, 768)]:
+            yield f"torchvision {name}", size, 3, of_torchvision(name, weights_backbone=None)
+    for name in SMP:
+        for size in [(480, 640), (320, 480), (256, 512), (384, 480), (512, 1024)]:
+            yield f"smp {name}", size, 3, of_smp(name)
+    for size in [(32, 100), (32, 128), (32, 256), (64, 256)]:
+        yield "plain text lines", size, 1, text_lines
+    for size in [(640, 640), (320, 320), (416, 416), (512, 512), (384, 640)]:
+        for name in "yolov8n yolov8s yolov8m yolov8l yolo11n yolo11s yolo11m yolov5nu yolov5su yolov5mu".split():
+            yield f"ultralytics {name}", size, 3, of_ultralytics(name)
+    for width in (32, 64):
+        for size in [(256, 256), (512, 512)]:
+            yield f"plain pix2pix {width}", size, 3, (lambda w=width: Pix2Pix(w))
+    for width, first in [(64, 9), (64, 3), (256, 3)]:
+        for size in (24, 32, 48, 64, 96, 128):
+            yield f"plain super {width} {first}", (size, size), 3, super_resolution(width, first)
+    for size in (64, 88, 96, 128, 192, 256):
+        yield "plain judge 64", (size, size), 3, judge(64)
+    for width, inside in [(128, 32), (256, 64), (128, 64)]:
+        for size in (32, 64, 128, 256):
+            yield f"plain quantized {width} {inside}", (size, size), 3, vector_quantized(width, inside)
+    for channels in (1, 3, 4):
+        for width in (32, 64, 128):
+            for size in (28, 32, 64, 128):
+                made = lambda c=channels, w=width: DiffusionUNet(c, w, (1, 2, 4, 8))  # noqa: E731
+                yield f"plain diffusion{channels} {width}", (size, size), channels, made
+    for channels, width, size in [(1, 32, 64), (3, 32, 64), (3, 128, 64), (1, 64, 64), (3, 64, 32), (3, 96, 64), (3, 64, 256)]:
+        yield f"plain generator{channels} {width} {size}", (1, 1), 100, generator(channels, width, size)
+        yield f"plain generator{channels} {width} {size} 128", (1, 1), 128, generator(channels, width, size, 128)
+        yield f"plain discriminator{channels} {width} {size}", (size, size), channels, gan(channels, width, size)
 
 
 def run(model, size, channels):
@@ -434,7 +903,7 @@ def listed(job):
 
 
 JOBS = {}
-for network, *job in networks():
+for network, *job in {"sequences": sequences, "images": images}.get(sys.argv[2], networks)() if len(sys.argv) > 2 else networks():
     JOBS.setdefault(network, []).append(job)
 JOBS = list(JOBS.items())
 

@@ -32,9 +32,9 @@ fn sentence(result: Result<(), String>) -> *const c_char {
     }
 }
 
-/// Watches this process: connects to the socket and attaches to the allocator. `hello` is [`Hello`] as JSON.
-/// Returns null, or a sentence that says why this process is not watched. The thread waits for the first
-/// snapshot.
+/// Watches this process: connects to the socket and attaches to the allocator. `hello` is
+/// [`Hello`](crate::Hello) as JSON. Returns null, or a sentence that says why this process is not watched. The
+/// thread waits for the first snapshot.
 ///
 /// # Safety
 ///
