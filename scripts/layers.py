@@ -391,7 +391,9 @@ def table(arguments):
     with open(arguments.out, "wb") as file:
         file.write(zlib.compress(out, 9))
     sizes = sum(len(rows) * count for _, count, rows in layers.values())
-    print(f"{len(entries)} layers, {len(layers)} new, {sizes} sizes of these, {len(out)} bytes, {len(zlib.compress(out, 9))} compressed")
+    print(
+        f"{len(entries)} layers, {len(layers)} new, {sizes} sizes of these, {len(out)} bytes, {len(zlib.compress(out, 9))} compressed"
+    )
 
 
 def listed(path):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Lists the convolutions of networks that people train, without their batch.
 
-    pip install torch torchvision timm diffusers segmentation-models-pytorch
+    pip install torch torchvision torchaudio timm transformers diffusers segmentation-models-pytorch ultralytics
     python scripts/networks.py > networks.txt
+    python scripts/networks.py 2 sequences > more.txt                # two processes; what `sequences` lists alone
 
 A line is a name, the size of its images, and a convolution as PyTorch asks cuDNN for it: whether it is transposed, how many of its
 images one image of the batch becomes, dimensions; then input (without batch), filter, output (without batch), stride, padding, dilation.
@@ -10,6 +11,7 @@ Networks are made on the meta device and run once there, with two images, so tha
 """
 
 import sys
+from functools import partial
 from multiprocessing import Pool
 
 import torch
@@ -156,7 +158,10 @@ class UNet(nn.Module):
             x = nn.functional.max_pool2d(x, 2)
         x = kept.pop()
         for up, join in reversed(list(zip(self.up, self.join))):
-            x = join(torch.cat([kept.pop(), up(x)], 1))
+            across, x = kept.pop(), up(x)
+            # An image of an odd size is padded.
+            x = nn.functional.pad(x, (0, across.shape[3] - x.shape[3], 0, across.shape[2] - x.shape[2]))
+            x = join(torch.cat([across, x], 1))
         return self.out(x)
 
 
@@ -393,7 +398,7 @@ def networks():
     for channels in (1, 3):
         for width in (32, 64):
             for size in (128, 256, 512):
-                yield f"plain unet{channels} {width}", (size, size), channels, (lambda c=channels, w=width: UNet(c, w))
+                yield f"plain unet{channels} {width}", (size, size), channels, partial(UNet, channels, width)
     for name, channels, width, size in [
         ("generator1", 1, 64, 32),
         ("generator3", 3, 64, 64),
@@ -470,50 +475,39 @@ class Inception1d(nn.Module):
             layer(y)
 
 
-def residual1d(width, filters):
-    def made():
-        layers, inside = [nn.Conv1d(width // 64, 64, 15, 2, 7, bias=False), nn.MaxPool1d(3, 2, 1)], 64
-        for outside in (64, 128, 256, 512):
-            layers += [nn.Conv1d(inside, outside, filters, 1 if outside == 64 else 2, filters // 2, bias=False)]
-            layers += [nn.Conv1d(outside, outside, filters, 1, filters // 2, bias=False)]
-            inside = outside
-        return conv(*layers)
-
-    return made
+def residual1d(channels, filters):
+    layers, inside = [(64, 15, 4, 7)], 64
+    for outside in (64, 128, 256, 512):
+        layers += [(outside, filters, 1 if outside == 64 else 2, filters // 2), (outside, filters, 1, filters // 2)]
+    return lambda: stack(channels, layers)
 
 
-def unet1d(channels, width):
+class UNet1d(nn.Module):
     """Residual blocks with three taps at four scales, as diffusion over sequences has them."""
 
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            sizes = [width * n for n in (1, 2, 4, 8)]
+    def __init__(self, channels, width):
+        super().__init__()
+        sizes = [width * n for n in (1, 2, 4, 8)]
 
-            def block(a, b):
-                return conv(nn.Conv1d(a, b, 3, padding=1), nn.Conv1d(b, b, 3, padding=1))
+        def block(a, b):
+            return conv(nn.Conv1d(a, b, 3, padding=1), nn.Conv1d(b, b, 3, padding=1))
 
-            self.first = nn.Conv1d(channels, width, 7, padding=3)
-            self.down = nn.ModuleList([block(a, a) for a in sizes])
-            self.step = nn.ModuleList([nn.Conv1d(a, b, 4, 2, 1) for a, b in zip(sizes, sizes[1:])])
-            self.up = nn.ModuleList([block(a + b, b) for a, b in zip(sizes, sizes[1:])])
-            self.back = nn.ModuleList([nn.Conv1d(b, a, 3, padding=1) for a, b in zip(sizes, sizes[1:])])
-            self.last = nn.Conv1d(width, channels, 1)
+        self.first, self.last = nn.Conv1d(channels, width, 7, padding=3), nn.Conv1d(width, channels, 1)
+        self.down = nn.ModuleList([block(a, a) for a in sizes])
+        self.step = nn.ModuleList([nn.Conv1d(a, b, 4, 2, 1) for a, b in zip(sizes, sizes[1:])])
+        self.up = nn.ModuleList([block(a + b, b) for a, b in zip(sizes, sizes[1:])])
+        self.back = nn.ModuleList([nn.Conv1d(b, a, 3, padding=1) for a, b in zip(sizes, sizes[1:])])
 
-        def forward(self, x):
-            x, kept = self.first(x), []
-            for layer, step in zip(self.down, [*self.step, None]):
-                x = layer(x)
-                if step is not None:
-                    kept.append(x)
-                    x = step(x)
-            for up, back in reversed(list(zip(self.up, self.back))):
-                x = back(nn.functional.interpolate(x, scale_factor=2.0))
-                kept_one = kept.pop()
-                up(torch.cat([kept_one, nn.functional.interpolate(x, size=kept_one.shape[2]).repeat(1, 2, 1)], 1))
-            return self.last(x)
-
-    return Net
+    def forward(self, x):
+        x = self.first(x)
+        for layer, step in zip(self.down, self.step):
+            x = step(layer(x))
+        x = self.down[-1](x)
+        for up, back in reversed(list(zip(self.up, self.back))):
+            x = nn.functional.interpolate(x, scale_factor=2.0)
+            up(x.new_empty(x.shape[0], up[0].in_channels, x.shape[2]))
+            x = back(x)
+        self.last(x)
 
 
 class HifiGan(nn.Module):
@@ -525,9 +519,7 @@ class HifiGan(nn.Module):
         self.blocks = nn.ModuleList()
         for c, _, _ in scales:
             kinds = [(k, d) for k in (3, 7, 11) for d in (1, 3, 5)]
-            self.blocks.append(
-                conv(*[nn.Conv1d(c // 2, c // 2, k, 1, (k * d - d) // 2, d) for k, d in kinds])
-            )
+            self.blocks.append(conv(*[nn.Conv1d(c // 2, c // 2, k, 1, (k * d - d) // 2, d) for k, d in kinds]))
 
     def forward(self, x):
         x = self.first(x)
@@ -555,7 +547,7 @@ class HifiPeriods(nn.Module):
             self.net(y.reshape(y.shape[0], 1, -1, period))
 
 
-def of_transformers(kind, inputs="input_values", **options):
+def of_transformers(kind, **options):
     """A network of transformers that is made from its configuration, with sound as input."""
 
     class Net(nn.Module):
@@ -564,12 +556,9 @@ def of_transformers(kind, inputs="input_values", **options):
             import transformers
 
             self.net = getattr(transformers, f"{kind}Model")(getattr(transformers, f"{kind}Config")(**options))
-            self.net = getattr(self.net, "encoder", self.net) if kind == "Whisper" else self.net
 
         def forward(self, x):
-            if kind in ("Wav2Vec2", "Hubert", "WavLM", "Data2VecAudio", "SEW", "UniSpeech"):
-                return self.net.feature_extractor(x[:, 0])
-            return self.net(**{inputs: x})
+            return self.net.feature_extractor(x[:, 0]) if kind == "Wav2Vec2" else self.net(x)
 
     return Net
 
@@ -737,8 +726,7 @@ class DiffusionUNet(nn.Module):
 
 def of_ultralytics(name):
     def made():
-        from ultralytics.nn.tasks import yaml_model_load
-        from ultralytics.nn.tasks import parse_model
+        from ultralytics.nn.tasks import parse_model, yaml_model_load
 
         layers, _ = parse_model(yaml_model_load(f"{name}.yaml"), ch=3, verbose=False)
 
@@ -781,37 +769,35 @@ def sequences():
         ("text images 300", 300, lambda: TextFilters(300, 100, True), [50, 64, 100, 128, 256, 512]),
         ("inception 1", 1, lambda: Inception1d(1), [128, 256, 500, 512, 1000, 1024]),
         ("inception 12", 12, lambda: Inception1d(12), [250, 500, 1000, 2500, 5000]),
-        ("residual 1", 1, residual1d(64, 7), [128, 187, 256, 512, 1000, 1024, 2048]),
-        ("residual 12", 12, residual1d(64 * 12, 7), [1000, 2500, 4096, 5000]),
-        ("residual 12 wide", 12, residual1d(64 * 12, 17), [1000, 2500, 4096, 5000]),
-        ("unet 1", 1, unet1d(1, 64), [64, 128, 256]),
-        ("unet 32", 32, unet1d(32, 64), [128, 256]),
+        ("residual 1", 1, residual1d(1, 7), [128, 187, 256, 512, 1000, 1024, 2048]),
+        ("residual 12", 12, residual1d(12, 7), [1000, 2500, 4096, 5000]),
+        ("residual 12 wide", 12, residual1d(12, 17), [1000, 2500, 4096, 5000]),
+        ("unet 1", 1, lambda: UNet1d(1, 64), [64, 128, 256]),
+        ("unet 32", 32, lambda: UNet1d(32, 64), [128, 256]),
         ("m5", 1, lambda: stack(1, [(32, 80, 16)]), [8000, 16000]),
         ("m5 128", 1, lambda: stack(1, [(128, 80, 4)]), [8000, 16000]),
-        ("whisper 80", 80, None, [3000]),
         ("hifigan", 80, HifiGan, [32, 64]),
         ("hifigan scales", 1, hifi_scales, [8192, 16384, 4096]),
         ("hifigan periods", 1, HifiPeriods, [8192, 16384]),
     ]:
-        if made is None:
-            for width in (384, 512, 768, 1024, 1280):
-                for mels in (80, 128):
-                    layers = [(width, 3, 1, 1), (width, 3, 2, 1)]
-                    yield f"plain whisper {mels} {width}", (3000,), mels, (lambda l=layers, m=mels: stack(m, l))
-            continue
         for length in lengths:
             yield f"plain {name}", (length,), channels, made
+    for width in (384, 512, 768, 1024, 1280):
+        for mels in (80, 128):
+            layers = [(width, 3, 1, 1), (width, 3, 2, 1)]
+            yield f"plain whisper {mels} {width}", (3000,), mels, partial(stack, mels, layers)
     seconds = [16000 * n for n in (1, 2, 3, 4, 5, 8, 10, 12, 15, 16, 20)]
-    for kind in ("Wav2Vec2", "Data2VecAudio"):
-        for length in seconds:
-            yield f"transformers {kind}", (length,), 1, of_transformers(kind)
     for length in seconds:
-        yield "transformers Wav2Vec2 large", (length,), 1, of_transformers("Wav2Vec2", feat_extract_norm="layer", conv_bias=True)
+        yield "transformers Wav2Vec2", (length,), 1, of_transformers("Wav2Vec2")
+        yield (
+            "transformers Wav2Vec2 large",
+            (length,),
+            1,
+            of_transformers("Wav2Vec2", feat_extract_norm="layer", conv_bias=True),
+        )
         frames = (length - 80) // 320
         for width in (768, 1024):
             yield f"plain positional {width}", (frames,), width, positional(width)
-    for length in (24000, 48000):
-        yield "transformers Encodec", (length,), 1, of_transformers("Encodec")
     for length in (16384, 44100):
         yield "transformers Dac", (length,), 1, of_transformers("Dac")
     for frames in (50, 100, 150, 200, 249, 250, 300, 400, 500):
@@ -823,13 +809,8 @@ def sequences():
     for length in (64, 128, 256, 512, 1024, 2048):
         for width in (128, 256, 512, 768, 1024, 1536, 2048, 5120):
             yield f"plain causal {width}", (length,), width, causal_depthwise(width)
-    for name, lengths in [
-        ("conv_tasnet_base", [16000, 32000, 48000]),
-        ("wav2letter", None),
-        ("hdemucs_low", None),
-    ]:
-        for length in lengths or []:
-            yield f"torchaudio {name}", (length,), 1, of_torchaudio(name)
+    for length in (16000, 32000, 48000):
+        yield "torchaudio conv_tasnet_base", (length,), 1, of_torchaudio("conv_tasnet_base")
     for channels, length in [(22, 1125), (22, 1000), (64, 128), (64, 480), (32, 384), (62, 200), (14, 256)]:
         yield f"plain eeg {channels}", (channels, length), 1, eeg(channels)
 
@@ -838,7 +819,7 @@ def images():
     """Networks of images that are not square, of generators, of detection and of diffusion."""
     for channels, width in [(1, 32), (3, 32), (1, 64), (3, 64)]:
         for size in [(640, 959), (480, 640), (320, 480), (256, 512), (360, 480), (512, 1024), (572, 572), (96, 128)]:
-            yield f"plain unet{channels} {width}", size, channels, (lambda c=channels, w=width: UNet(c, w))
+            yield f"plain unet{channels} {width}", size, channels, partial(UNet, channels, width)
     for name in "resnet18 resnet34 resnet50 resnet101 mobilenet_v2 efficientnet_b0 vgg16".split():
         for size in [(480, 640), (240, 320), (256, 128), (224, 448), (384, 640), (128, 256), (352, 640), (64, 128)]:
             yield f"torchvision {name}", size, 3, of_torchvision(name)
@@ -855,7 +836,7 @@ def images():
             yield f"ultralytics {name}", size, 3, of_ultralytics(name)
     for width in (32, 64):
         for size in [(256, 256), (512, 512)]:
-            yield f"plain pix2pix {width}", size, 3, (lambda w=width: Pix2Pix(w))
+            yield f"plain pix2pix {width}", size, 3, partial(Pix2Pix, width)
     for width, first in [(64, 9), (64, 3), (256, 3)]:
         for size in (24, 32, 48, 64, 96, 128):
             yield f"plain super {width} {first}", (size, size), 3, super_resolution(width, first)
@@ -866,10 +847,18 @@ def images():
             yield f"plain quantized {width} {inside}", (size, size), 3, vector_quantized(width, inside)
     for channels in (1, 3, 4):
         for width in (32, 64, 128):
-            for size in (28, 32, 64, 128):
-                made = lambda c=channels, w=width: DiffusionUNet(c, w, (1, 2, 4, 8))  # noqa: E731
+            for size in (32, 64, 128):
+                made = partial(DiffusionUNet, channels, width, (1, 2, 4, 8))
                 yield f"plain diffusion{channels} {width}", (size, size), channels, made
-    for channels, width, size in [(1, 32, 64), (3, 32, 64), (3, 128, 64), (1, 64, 64), (3, 64, 32), (3, 96, 64), (3, 64, 256)]:
+    for channels, width, size in [
+        (1, 32, 64),
+        (3, 32, 64),
+        (3, 128, 64),
+        (1, 64, 64),
+        (3, 64, 32),
+        (3, 96, 64),
+        (3, 64, 256),
+    ]:
         yield f"plain generator{channels} {width} {size}", (1, 1), 100, generator(channels, width, size)
         yield f"plain generator{channels} {width} {size} 128", (1, 1), 128, generator(channels, width, size, 128)
         yield f"plain discriminator{channels} {width} {size}", (size, size), channels, gan(channels, width, size)
@@ -903,7 +892,7 @@ def listed(job):
 
 
 JOBS = {}
-for network, *job in {"sequences": sequences, "images": images}.get(sys.argv[2], networks)() if len(sys.argv) > 2 else networks():
+for network, *job in globals()[sys.argv[2] if len(sys.argv) > 2 else "networks"]():
     JOBS.setdefault(network, []).append(job)
 JOBS = list(JOBS.items())
 
