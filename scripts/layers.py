@@ -242,6 +242,9 @@ def answered(paths):
     for path in paths:
         for line in zlib.decompress(open(path, "rb").read()).decode().splitlines():
             text, level, count, number, runs = line.split(";")
+            if count == "0":
+                # All of the level's batches are too large.
+                continue
             of = layers.setdefault(text, (level, int(count), {}))
             of[2][int(number)] = [tuple(map(int, run.split(":"))) for run in runs.split()]
     return layers
