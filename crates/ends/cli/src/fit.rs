@@ -40,8 +40,13 @@ impl RunCaller for RunLine {
     }
 
     fn lines_at_peak(&self, snapshot: &Path) -> Result<Vec<FitHolder>, String> {
-        sites(snapshot).map_err(|error| format!("{error:#}"))
+        lines(snapshot)
     }
+}
+
+/// The lines that hold the peak allocated in a snapshot, or why they are not known.
+pub(crate) fn lines(snapshot: &Path) -> Result<Vec<FitHolder>, String> {
+    sites(snapshot).map_err(|error| format!("{error:#}"))
 }
 
 /// The lines by descending bytes, for all devices together.
@@ -54,10 +59,31 @@ fn sites(file: &Path) -> anyhow::Result<Vec<FitHolder>> {
 }
 
 pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
+    let question = options.question()?;
+    let caller = RunLine(progress::line(options.quiet));
+    ctrlc::set_handler(interrupt).context("cannot listen for Ctrl-C")?;
+    let answer = answer(options, &question, &caller);
+    caller.0.finish_and_clear();
+    let answer = answer?;
+    print(options, &question, &answer)?;
+    Ok(match end(&answer.result) {
+        End::Found => ExitStatus::Positive,
+        End::NotFound => ExitStatus::Negative,
+        End::Failed => ExitStatus::Failed,
+        End::Stopped => ExitStatus::Interrupted,
+    }
+    .into())
+}
+
+/// The answer to the question, by dry runs of the program.
+pub(crate) fn answer(
+    options: &FitOptions,
+    question: &Question,
+    caller: &dyn RunCaller,
+) -> anyhow::Result<FitAnswer> {
     if !options.file.is_file() {
         bail!("{}: no such file", options.file.display());
     }
-    let question = options.question()?;
     let conditions = options.gpus().into_iter();
     let conditions: Vec<RunConditions> = conditions
         .map(|gpu| {
@@ -77,7 +103,6 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         RunCache::forget(&path)?;
     }
     let folder = tempfile::tempdir().context("cannot make a folder for the files of runs")?;
-    let caller = RunLine(progress::line(options.quiet));
     let runs = Runs {
         program: &program,
         torch: &torch,
@@ -85,21 +110,11 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         folder: folder.path(),
         cache: RunCache::read(path),
         queue: RunQueue::new(options.at_once),
-        caller: &caller,
+        caller,
         counts: RunCounts::default(),
         imports: ImportsProcess::default(),
     };
-    ctrlc::set_handler(interrupt).context("cannot listen for Ctrl-C")?;
-    let answer = ask(&runs, &conditions, &question)?;
-    caller.0.finish_and_clear();
-    print(options, &question, &answer)?;
-    Ok(match end(&answer.result) {
-        End::Found => ExitStatus::Positive,
-        End::NotFound => ExitStatus::Negative,
-        End::Failed => ExitStatus::Failed,
-        End::Stopped => ExitStatus::Interrupted,
-    }
-    .into())
+    Ok(ask(&runs, &conditions, question)?)
 }
 
 fn print(options: &FitOptions, question: &Question, answer: &FitAnswer) -> anyhow::Result<()> {

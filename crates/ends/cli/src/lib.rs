@@ -5,7 +5,8 @@
 //! - replay it: `run`, `verify`, and the questions (`what-if`, `search`, `autopsy`, `bound`,
 //!   `compare-allocators`, `diff`, `leaks`);
 //! - run PyTorch programs without a GPU: `python`, `dry-run`, `fit`, `guard`; watch one that runs: `watch`;
-//! - teach: `lesson`, `site`; measure: `bench`.
+//! - teach: `lesson`, `site`; measure: `bench`;
+//! - answer the questions of another program, by the Model Context Protocol: `mcp`.
 //!
 //! The crate is a library, so that `python -m blockyard` is the same command as the program. `options` has
 //! the arguments of all subcommands, and each subcommand is a module. An answer is text for people, or JSON
@@ -35,6 +36,8 @@ mod export;
 mod fit;
 mod guard;
 mod lesson;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod options;
 mod output;
 mod page;
@@ -105,6 +108,8 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Watch(options) => watch::watch(options),
         Command::Fit(options) => fit::fit(options),
         Command::Guard(options) => guard::guard(options),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(options) => mcp::mcp(options),
     };
     match result {
         Ok(code) => code,

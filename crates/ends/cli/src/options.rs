@@ -13,6 +13,8 @@ use crate::dry_run::DryRunOptions;
 use crate::fit::FitOptions;
 use crate::guard::GuardOptions;
 use crate::lesson::LessonOptions;
+#[cfg(feature = "mcp")]
+use crate::mcp::McpOptions;
 use crate::questions::{
     AllocatorsQuestion, BoundQuestion, ConfOptions, FileOptions, SearchQuestion, WhatIfQuestion,
 };
@@ -162,6 +164,13 @@ pub(crate) enum Command {
     /// change comes from, to the byte; `blockyard guard --update` stores the new peaks. The exit status is 0
     /// if all pass, 1 if one fails, 2 if one does not run or the file cannot be read.
     Guard(GuardOptions),
+    /// Answer a program that speaks the Model Context Protocol, such as an editor or an agent, on standard
+    /// input and output.
+    ///
+    /// Its tools are `verdict`, `open`, `holders`, `what_if`, `search` and `fit`, with the JSON of this
+    /// command. They read the files of one folder. The server ends with its input.
+    #[cfg(feature = "mcp")]
+    Mcp(McpOptions),
 }
 
 /// The most of the computer's memory that a program's own data may take, unless the user says otherwise.

@@ -66,6 +66,24 @@ pub fn ask(run: &Run, name: &str, options: &[String], on_progress: OnProgress) -
     Ok(line_of(None, &run.name, reply?))
 }
 
+/// Answers a question about each run of a file, as the command does with these options and `--json`.
+#[cfg(feature = "mcp")]
+pub(crate) fn ask_file(
+    path: &Path,
+    question: QuestionKind,
+    options: &[String],
+    on_progress: OnProgress,
+) -> anyhow::Result<Vec<AnswerLine>> {
+    let read = if question == QuestionKind::Verdict { read_all } else { read };
+    let runs = read(path, &Bar::to(&mut |progress| on_progress(progress)))?;
+    let file = path.display().to_string();
+    let answer = |run: &Run| -> anyhow::Result<AnswerLine> {
+        let line = ask(run, question.name(), options, &mut |progress| on_progress(progress))?;
+        Ok(AnswerLine { file: Some(file.clone()), ..line })
+    };
+    runs.iter().map(answer).collect()
+}
+
 /// The options of a question, as its command reads them.
 fn options_of<Q: Args>(name: &str, options: &[String]) -> anyhow::Result<Q> {
     #[derive(Parser)]
@@ -76,12 +94,16 @@ fn options_of<Q: Args>(name: &str, options: &[String]) -> anyhow::Result<Q> {
         #[arg(long, hide = true)]
         json: bool,
     }
+    Ok(parse::<Asked<Q>>(name, options)?.question)
+}
+
+/// The options of a command from a program, which reads no words for a terminal.
+pub(crate) fn parse<P: Parser>(name: &str, options: &[String]) -> anyhow::Result<P> {
     let command = [format!("blockyard {name}")];
-    match Asked::try_parse_from(command.iter().chain(options)) {
-        Ok(asked) => Ok(asked.question),
-        // A value that cannot be read has the reason as its source; the words around it are a terminal's.
-        Err(error) => Err(error.source().map_or_else(|| anyhow!("{error}"), |why| anyhow!("{why}"))),
-    }
+    P::try_parse_from(command.iter().chain(options)).map_err(|error| {
+        // A value that cannot be read has the reason as its source.
+        error.source().map_or_else(|| anyhow!("{error}"), |why| anyhow!("{why}"))
+    })
 }
 
 /// Asks a question about each file.

@@ -63,7 +63,7 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
     let mut has_failed = false;
     for path in files(&options.files)? {
         let name = path.display().to_string();
-        match answer(&path, &name, options) {
+        match answer(&path, options, &Bar::new(&name)) {
             Ok((reports, summary)) if options.json => {
                 output::line(&mut out, &json_line(&summary.json(&name, &reports))?)?;
             }
@@ -141,13 +141,23 @@ fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// What the command writes about one file with `--json`.
+#[cfg(feature = "mcp")]
+pub(crate) fn answer_file(
+    path: &Path,
+    options: &SnapshotOptions,
+    on_progress: OnProgress,
+) -> anyhow::Result<SnapshotAnswer> {
+    let (reports, summary) = answer(path, options, &Bar::to(on_progress))?;
+    Ok(summary.json(&path.display().to_string(), &reports))
+}
+
 fn answer(
     path: &Path,
-    name: &str,
     options: &SnapshotOptions,
+    bar: &Bar,
 ) -> anyhow::Result<(Vec<DeviceReport>, FileSummary)> {
-    let bar = Bar::new(name);
-    let file = open(path, &bar)?;
+    let file = open(path, bar)?;
     let question =
         DescribeOptions { at: options.at, top: options.top, has_certificate: !options.no_certificate };
     let mut reports = Vec::new();

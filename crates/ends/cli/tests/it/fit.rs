@@ -64,18 +64,21 @@ fn copy(from: &Path, to: &Path) {
 
 /// The exit status and the output of a command that runs programs over the packages of a folder.
 pub(super) fn called(command: &mut Command, folder: &Path) -> CommandOutput {
-    let output = command
-        .env("PYTHONPATH", folder.join("site-packages"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("BLOCKYARD_STANDIN", folder.join("libblockyard_standin.so"))
-        .env("XDG_CACHE_HOME", folder.join("cache"))
-        .output()
-        .unwrap();
+    let output = over_packages(command, folder).output().unwrap();
     CommandOutput {
         status: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
     }
+}
+
+/// The command, whose programs run over the packages of a folder.
+pub(super) fn over_packages<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
+    command
+        .env("PYTHONPATH", folder.join("site-packages"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("BLOCKYARD_STANDIN", folder.join("libblockyard_standin.so"))
+        .env("XDG_CACHE_HOME", folder.join("cache"))
 }
 
 pub(super) fn fit(folder: &Path, arguments: &[&str]) -> (CommandOutput, Option<Value>) {

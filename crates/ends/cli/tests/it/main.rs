@@ -18,6 +18,7 @@ mod fit_questions;
 mod guard;
 mod keepers;
 mod lesson;
+mod mcp;
 mod one_number;
 mod pipes;
 mod play;
