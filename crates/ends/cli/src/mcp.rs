@@ -61,7 +61,11 @@ pub(crate) fn mcp(options: &McpOptions) -> anyhow::Result<ExitCode> {
         let running = server.serve((input, tokio::io::stdout())).await?;
         let mut token = Some(running.cancellation_token());
         // The programs of `fit` end before the server does.
-        let cancel = move || token.take().into_iter().for_each(|token| token.cancel());
+        let cancel = move || {
+            if let Some(token) = token.take() {
+                token.cancel();
+            }
+        };
         ctrlc::set_handler(cancel).context("cannot listen for Ctrl-C")?;
         running.waiting().await.context("the server failed")
     })?;

@@ -173,7 +173,8 @@ pub(super) fn tools() -> Vec<Tool> {
         reads(tool::<VerdictInput, RunAnswers<VerdictAnswer>>(
             "verdict",
             "What happened in a snapshot, a recording or a workload: whether it ran out of memory or leaks, \
-             why, what held the memory, what helps and what does not, each proved by a replay. Begin here.",
+             why, what held the memory, what helps and what does not. Settings that help are proved by replays; \
+             changes of the code are estimates. Begin here.",
         )),
         reads(tool::<WhatIfInput, RunAnswers<WhatIfAnswer>>(
             "what_if",
