@@ -442,7 +442,7 @@ pub(crate) fn environment(
     }
     if let Some(conf) = &program.conf {
         let name =
-            if torch.version_pair() >= (2, 9) { "PYTORCH_ALLOC_CONF" } else { "PYTORCH_CUDA_ALLOC_CONF" };
+            if torch.version_pair() >= (2, 10) { "PYTORCH_ALLOC_CONF" } else { "PYTORCH_CUDA_ALLOC_CONF" };
         set(name, conf.into());
     }
     for (name, value) in &program.environment {
