@@ -101,7 +101,7 @@ impl Libraries {
     /// When the wheel cannot be fetched, there is no C++ compiler, or a library does not load.
     pub fn load(target: &Path) -> Result<Self> {
         let wheel = blockyard_oracle::wheel(target, Release::V2_11)?;
-        let cudart = blockyard_oracle::build_cudart(target)?;
+        let cudart = blockyard_oracle::build_cudart(target, Release::V2_11)?;
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("cpp/contenders.cpp");
         let [include, libraries] = [("-I", &wheel.include), ("-L", &wheel.libraries)]
             .map(|(option, folder)| format!("{option}{}", folder.display()));

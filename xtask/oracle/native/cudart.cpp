@@ -161,6 +161,12 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* stat
   return cudaSuccess;
 }
 
+// The same under its name in CUDA 12.
+cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id,
+                                        cudaGraph_t*, const cudaGraphNode_t**, size_t*) {
+  return cudaStreamGetCaptureInfo(stream, status, id);
+}
+
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) {
   return cudaSuccess;
 }
@@ -204,6 +210,11 @@ cudaError_t cudaGetDeviceProperties(void* properties, int) {
   return cudaSuccess;
 }
 
+// The same under its name in CUDA 12.
+cudaError_t cudaGetDeviceProperties_v2(void* properties, int device) {
+  return cudaGetDeviceProperties(properties, device);
+}
+
 cudaError_t cudaGetLastError() {
   cudaError_t error = last_error;
   last_error = cudaSuccess;
@@ -238,7 +249,9 @@ NOT_SUPPORTED(cudaDeviceGetGraphMemAttribute)
 NOT_SUPPORTED(cudaDeviceSetGraphMemAttribute)
 NOT_SUPPORTED(cudaEventElapsedTime)
 NOT_SUPPORTED(cudaFreeAsync)
+NOT_SUPPORTED(cudaGraphAddEmptyNode)
 NOT_SUPPORTED(cudaGraphNodeGetDependencies)
+NOT_SUPPORTED(cudaGraphNodeGetType)
 NOT_SUPPORTED(cudaIpcCloseMemHandle)
 NOT_SUPPORTED(cudaIpcGetMemHandle)
 NOT_SUPPORTED(cudaIpcOpenMemHandle)
@@ -249,6 +262,7 @@ NOT_SUPPORTED(cudaMemPoolSetAttribute)
 NOT_SUPPORTED(cudaMemPoolTrimTo)
 NOT_SUPPORTED(cudaMemcpy)
 NOT_SUPPORTED(cudaMemcpyPeerAsync)
+NOT_SUPPORTED(cudaStreamUpdateCaptureDependencies)
 
 }  // extern "C"
 
@@ -335,8 +349,10 @@ const EntryPoint kEntryPoints[] = {
 
 }  // namespace
 
-extern "C" cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
-                                                        unsigned long long, int* result) {
+extern "C" {
+
+// The name in CUDA 12.
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long, int* result) {
   *function = erased(fail);
   for (const EntryPoint& entry : kEntryPoints) {
     if (std::strcmp(entry.name, name) == 0) *function = entry.function;
@@ -344,3 +360,10 @@ extern "C" cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void**
   if (result != nullptr) *result = 0;
   return cudaSuccess;
 }
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long flags,
+                                             int* result) {
+  return cudaGetDriverEntryPoint(name, function, flags, result);
+}
+
+}  // extern "C"

@@ -10,9 +10,14 @@
 //           the trace (count, entries), the segments (count, each with its blocks), how often each path ran;
 //           or 1 and the status of a child that died.
 
+// The headers of 2.9 say by this whether segments can expand.
+#define PYTORCH_C10_DRIVER_API_SUPPORTED
+#include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
+#if RELEASE >= 11
 #include <c10/cuda/PeerToPeerAccess.h>
+#endif
 #include <standin.h>
 
 #include <sys/wait.h>
@@ -43,9 +48,15 @@ namespace {
 namespace allocator = c10::cuda::CUDACachingAllocator;
 using c10::CachingDeviceAllocator::DeviceStats;
 
+#if RELEASE >= 9
+using c10::MempoolId_t;
+#else
+using c10::cuda::MempoolId_t;
+#endif
+
 constexpr c10::DeviceIndex kDevice = 0;
 // RELEASE is the minor release of PyTorch 2 whose headers these are; src/library.rs defines it.
-static_assert(RELEASE >= 11, "the oldest release that is known");
+static_assert(RELEASE >= 8, "the oldest release that is known");
 
 enum Operation : uint64_t {
   kAllocate,
@@ -155,9 +166,9 @@ c10::cuda::CUDAStream cuda_stream(uint64_t stream) {
 }
 
 // Pools of a program are (0, k), pools of captures (k, 0): the lowest bit of the number says which.
-c10::MempoolId_t pool_id(uint64_t number) {
+MempoolId_t pool_id(uint64_t number) {
   uint64_t k = number >> 1;
-  return (number & 1) == 0 ? c10::MempoolId_t{0, k} : c10::MempoolId_t{k, 0};
+  return (number & 1) == 0 ? MempoolId_t{0, k} : MempoolId_t{k, 0};
 }
 
 class Run {
@@ -175,10 +186,16 @@ class Run {
     }
     for (uint64_t left = request_.word(); left > 0; --left) texts_.push_back(request_.text());
     c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
+#if RELEASE >= 11
     c10::cuda::detail::init_p2p_access_cache(1);
+#endif
     allocator::init(1);
-    allocator::recordHistory(true, nullptr, size_t{1} << 30, c10::CachingDeviceAllocator::RecordContext::NEVER, false,
-                             {});
+    allocator::recordHistory(true, nullptr, size_t{1} << 30, allocator::RecordContext::NEVER,
+#if RELEASE >= 11
+                             false, {});
+#else
+                             false);
+#endif
     response_.word(0);
     for (uint64_t left = request_.word(); left > 0; --left) {
       uint64_t code = request_.word();
@@ -240,16 +257,18 @@ class Run {
         allocator::resetAccumulatedStats(kDevice);
         break;
       case kApplySettings:
-        c10::CachingAllocator::setAllocatorSettings(texts_.at(first));
+        set_settings(texts_.at(first));
         break;
       case kSnapshot:
-        allocator::snapshot({0, 0}, false);
+        snapshot();
         break;
       // What the Python class `MemPool` does: its C++ half is in a library that needs all of CUDA.
       case kCreatePool:
         allocator::createOrIncrefPool(kDevice, pool_id(first));
+#if RELEASE >= 10
         if ((second & 1) != 0) allocator::setNoSplit(kDevice, pool_id(first));
-        if ((second & 2) != 0) allocator::setUseOnOOM(kDevice, pool_id(first), true);
+#endif
+        if ((second & 2) != 0) set_use_on_oom(pool_id(first), true);
         break;
       case kEnterPool:
         allocator::beginAllocateToPool(kDevice, pool_id(first), [second](cudaStream_t stream) {
@@ -275,7 +294,7 @@ class Run {
         if ((first & 1) == 0) allocator::releasePool(kDevice, pool_id(first));
         break;
       case kDestroyPool:
-        if ((first & 1) == 0) allocator::setUseOnOOM(kDevice, pool_id(first), false);
+        if ((first & 1) == 0) set_use_on_oom(pool_id(first), false);
         allocator::releasePool(kDevice, pool_id(first));
         if ((first & 1) == 0) allocator::emptyCache(pool_id(first));
         break;
@@ -289,6 +308,31 @@ class Run {
     response_.word(kDone);
   }
 
+  static void set_settings(const std::string& text) {
+#if RELEASE >= 10
+    c10::CachingAllocator::setAllocatorSettings(text);
+#else
+    allocator::setAllocatorSettings(text);
+#endif
+  }
+
+  static void snapshot() {
+#if RELEASE >= 11
+    allocator::snapshot({0, 0}, false);
+#else
+    allocator::snapshot();
+#endif
+  }
+
+  /// Before 2.11 a pool that lends its memory lends it until it is gone.
+  static void set_use_on_oom(MempoolId_t pool, bool use) {
+#if RELEASE >= 11
+    allocator::setUseOnOOM(kDevice, pool, use);
+#else
+    if (use) allocator::setUseOnOOM(kDevice, pool);
+#endif
+  }
+
   static uint64_t bits(double real) {
     uint64_t bits;
     std::memcpy(&bits, &real, sizeof bits);
@@ -297,13 +341,26 @@ class Run {
 
   /// `settings_text` in src/ours.rs writes the same.
   static std::string settings() {
+#if RELEASE >= 10
     using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
+    double fraction = allocator::CUDAAllocatorConfig::per_process_memory_fraction();
+    bool expandable = Config::use_expandable_segments();
+#else
+    using Config = allocator::CUDAAllocatorConfig;
+    double fraction = 1;
+    bool expandable = Config::expandable_segments();
+#endif
     std::ostringstream text;
     text << "split " << Config::max_split_size() << " rounding " << Config::max_non_split_rounding_size() << " large "
-         << Config::large_segment_size() << " collection "
+#if RELEASE >= 11
+         << Config::large_segment_size()
+#else
+         << 20971520
+#endif
+         << " collection "
          << bits(Config::garbage_collection_threshold()) << " fraction "
-         << bits(allocator::CUDAAllocatorConfig::per_process_memory_fraction()) << " expandable "
-         << Config::use_expandable_segments() << " divisions";
+         << bits(fraction) << " expandable "
+         << expandable << " divisions";
     for (size_t divisions : Config::roundup_power2_divisions()) text << ' ' << divisions;
 #if RELEASE >= 12
     text << " throws " << allocator::CUDAAllocatorConfig::throw_on_cudamalloc_oom();
@@ -357,7 +414,7 @@ class Run {
 #endif
 #if RELEASE >= 13
     // A hash table: its order says nothing.
-    std::vector<c10::MempoolId_t> pools;
+    std::vector<MempoolId_t> pools;
     for (const auto& [pool, array] : stats.reserved_bytes_by_private_pools) pools.push_back(pool);
     std::sort(pools.begin(), pools.end());
     for (const auto& pool : pools) {

@@ -39,7 +39,7 @@ impl Library {
     ///
     /// When the C++ compiler is missing or refuses, or the driver does not start.
     pub fn start(target: &Path, wheel: &WheelPaths, release: Release) -> Result<Self> {
-        let cudart = native::build_cudart(target)?;
+        let cudart = native::build_cudart(target, release)?;
         let driver = build(target, wheel, release, &cudart)?;
         let folder = target.join("oracle");
         // The folder of our runtime is first, so that no other libcudart of the machine is loaded.

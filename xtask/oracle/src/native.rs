@@ -5,28 +5,37 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use blockyard_rules::Release;
 
 /// The folder of our C++ sources; its `include` has the headers that they and the wheel's headers include.
 pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("native")
 }
 
-/// Builds our CUDA runtime below `target`, cargo's target folder, unless it exists and is up to date.
+/// Builds our CUDA runtime for a release below `target`, cargo's target folder, unless it exists and is up to
+/// date.
 ///
-/// Returns the path of `libcudart.so.13`; its folder goes into `LD_LIBRARY_PATH` or a run path. `standin.h`,
-/// in `native/include`, declares the functions by which a program controls the runtime.
+/// Returns the path of `libcudart.so.13`, or `.12`; its folder goes into `LD_LIBRARY_PATH` or a run path.
+/// `standin.h`, in `native/include`, declares the functions by which a program controls the runtime.
 ///
 /// # Errors
 ///
 /// When no C++ compiler is installed, or it fails.
-pub fn build_cudart(target: &Path) -> Result<PathBuf> {
-    let map = sources().join("cudart.map");
+pub fn build_cudart(target: &Path, release: Release) -> Result<PathBuf> {
+    let major = cuda_major(release);
+    let map = sources().join(format!("cudart.{major}.map"));
     let script = format!("-Wl,--version-script={}", map.display());
+    let name = format!("-Wl,-soname,libcudart.so.{major}");
     compile(
         &[sources().join("cudart.cpp")],
-        &["-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", &script],
-        &target.join("oracle/libcudart.so.13"),
+        &["-shared", "-fPIC", &name, &script],
+        &target.join(format!("oracle/libcudart.so.{major}")),
     )
+}
+
+/// The version of CUDA that the release's wheel was compiled for.
+pub(crate) fn cuda_major(release: Release) -> u32 {
+    if release.minor() >= 11 { 13 } else { 12 }
 }
 
 /// Compiles C++ `files` into `output` with `options`, unless `output` is newer than all our sources; returns

@@ -8,7 +8,7 @@ use blockyard_device::VirtualDevice;
 use blockyard_record::{
     BlockState, Bytes, Event, EventSink, MemoryState, PoolId, PoolKind, SegmentSnapshot, StreamId, TraceEntry,
 };
-use blockyard_rules::{AllocatorConfig, ConfigError, Release};
+use blockyard_rules::{AllocatorConfig, ConfigError};
 
 use crate::answer::{FinalBlock, OperationReply, ReturnValue, Segment, SequenceResult, StatsAfter};
 use crate::sequence::{Operation, Sequence};
@@ -240,9 +240,11 @@ fn segment(run: &SegmentSnapshot) -> Segment {
 
 /// The settings in words, as `settings` in `native/driver.cpp` writes them.
 fn settings_text(config: &AllocatorConfig) -> String {
-    let throws = match config.release() {
-        Release::V2_11 => String::new(),
-        _ => format!(" throws {}", u8::from(config.throw_on_cudamalloc_oom())),
+    let has_throws = config.release().minor() >= 12;
+    let throws = if has_throws {
+        format!(" throws {}", u8::from(config.throw_on_cudamalloc_oom()))
+    } else {
+        String::new()
     };
     let divisions: Vec<String> = config.roundup_table().iter().map(u64::to_string).collect();
     format!(
@@ -264,7 +266,9 @@ pub(crate) fn settings_error(text: &str) -> String {
     let kinds = [
         ("in ConfigTokenizer but reached end of config", "the text ends early"),
         ("Index out of bounds in ConfigTokenizer", "the text ends early"),
-        ("stoull", "not a number"),
+        ("stoul", "not a number"),
+        ("stoi", "not a number"),
+        ("Allocator backend parsed at runtime", "another backend"),
         ("stod", "not a number"),
     ];
     if let Some((_, kind)) = kinds.iter().find(|(part, _)| text.contains(part)) {

@@ -17,10 +17,12 @@
 //! * Frees deferred during a capture, once a tensor whose use by a stream was noted inside of a capture was
 //!   freed outside. PyTorch keeps such notes by the address of the block object on the host and does not drop
 //!   them then, so that a later block object at this address gets them.
-//! * Operations that an assertion refuses: a pool is deleted while a scope is open, two scopes on one pool.
+//! * Operations that an assertion refuses: a pool is deleted while a scope is open, two scopes on one pool; up
+//!   to 2.10, requests that fail after a pool with `use_on_oom` was deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blockyard_allocator::PoolOptions;
 use blockyard_record::{Bytes, PoolId, StreamId};
 use blockyard_rules::Release;
 
@@ -167,7 +169,10 @@ impl Rules {
                 let is_lower = limit < self.split_limit && self.tensors > 0;
                 let is_mixed = self.is_mixed || text.contains(EXPANSION) && self.tensors > 0;
                 let has_unused = self.pools.values().any(|pool| pool.uses == Uses::Left);
-                if is_lower || is_mixed && limit != u64::MAX || expands && has_unused {
+                // Up to 2.9 PyTorch reads behind the end of such a text.
+                let is_open = self.release.has_one_parser()
+                    && text.rfind('[').is_some_and(|open| text.rfind(']').is_none_or(|close| close < open));
+                if is_open || is_lower || is_mixed && limit != u64::MAX || expands && has_unused {
                     return None;
                 }
                 self.is_mixed = is_mixed;
@@ -176,6 +181,9 @@ impl Rules {
                 Some(operation.clone())
             }
             Operation::CreatePool { pool_id, options } => {
+                // An option that the release does not have is left away.
+                let never_splits = options.never_splits && self.release.minor() >= 10;
+                let options = &PoolOptions { never_splits, ..*options };
                 let is_second_lender =
                     options.serves_on_oom && self.pools.values().any(|pool| pool.serves_on_oom);
                 if self.pools.contains_key(pool_id) || is_second_lender {
@@ -204,7 +212,8 @@ impl Rules {
         if is_served && !self.is_capturing() {
             self.process();
         }
-        let open = self.scopes.iter().rev().find(|(_, only)| only.is_none_or(|only| only == stream));
+        let mut open = self.scopes.iter().filter(|(_, only)| only.is_none_or(|only| only == stream));
+        let open = if self.release.last_scope_counts() { open.next_back() } else { open.next() };
         let pool = open.map(|(pool, _)| *pool);
         if let Some(pool) = pool.and_then(|pool| self.pools.get_mut(&pool)) {
             pool.live += 1;
@@ -284,6 +293,9 @@ impl Rules {
     fn destroy(&mut self, id: PoolId) -> Option<Operation> {
         let has_unused = self.pools.values().any(|pool| pool.uses == Uses::Left);
         let pool = self.pools.get_mut(&id)?;
+        if pool.serves_on_oom && !self.release.lends_before_releases() {
+            return None;
+        }
         if pool.uses != Uses::Owned || self.has_expandable || has_unused || !self.scopes.is_empty() {
             return None;
         }

@@ -11,6 +11,8 @@ pub enum BlasWorkspaces {
     /// One workspace of each library, for each thread, device and stream, kept until the process ends.
     /// PyTorch allocates cuBLASLt's together with cuBLAS's.
     Kept,
+    /// cuBLAS's is kept; each call of cuBLASLt allocates a workspace and frees it.
+    LtForEachCall,
     /// One workspace for both libraries, kept until the process ends.
     Shared,
     /// Each call allocates a workspace and frees it when the kernels of the call are launched (pull request
@@ -58,11 +60,11 @@ impl BlasVariables {
     #[must_use]
     pub fn workspaces(&self, release: Release) -> BlasWorkspaces {
         let is_kept = match release {
-            Release::V2_11 => {
-                return if self.is_unified == Some(true) {
-                    BlasWorkspaces::Shared
-                } else {
-                    BlasWorkspaces::Kept
+            Release::V2_8 | Release::V2_9 | Release::V2_10 | Release::V2_11 => {
+                return match self.is_unified {
+                    Some(true) => BlasWorkspaces::Shared,
+                    _ if release == Release::V2_8 => BlasWorkspaces::LtForEachCall,
+                    _ => BlasWorkspaces::Kept,
                 };
             }
             Release::V2_12 | Release::V2_13 | Release::V2_14 => true,

@@ -6,6 +6,7 @@ mod keys;
 mod known;
 mod parse;
 mod reserve;
+mod single;
 mod tokens;
 
 use std::str::FromStr;
@@ -20,6 +21,7 @@ pub use known::{conf_text, known_config, left_out_note, shell_line};
 pub use reserve::AddressReserve;
 
 const ROUNDUP_INTERVALS: usize = 16;
+const MAX_REGISTER_THREADS: u64 = 128;
 /// The largest number of MiB whose bytes fit in 64 bits. A larger number counts as this one, as in PyTorch
 /// for `max_split_size_mb`.
 const MAX_MIB: u64 = u64::MAX >> 20;
@@ -320,6 +322,9 @@ impl AllocatorConfig {
     /// them.
     pub fn apply(&mut self, text: &str) -> Result<(), ConfigError> {
         self.warnings.clear();
+        if self.release.has_one_parser() {
+            return self.apply_single(text);
+        }
         self.apply_generic(text)?;
         self.apply_cuda(text)
     }

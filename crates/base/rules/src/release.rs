@@ -12,6 +12,15 @@ use crate::Bytes;
 /// Releases have no public order: what a release does is a method, so that no other crate decides it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Release {
+    /// 2.8.
+    #[serde(rename = "2.8")]
+    V2_8,
+    /// 2.9.
+    #[serde(rename = "2.9")]
+    V2_9,
+    /// 2.10.
+    #[serde(rename = "2.10")]
+    V2_10,
     /// 2.11.
     #[serde(rename = "2.11")]
     V2_11,
@@ -44,7 +53,16 @@ pub enum ExpandableAdvice {
 
 impl Release {
     /// All releases, oldest first.
-    pub const ALL: [Self; 5] = [Self::V2_11, Self::V2_12, Self::V2_13, Self::V2_14, Self::V2_15];
+    pub const ALL: [Self; 8] = [
+        Self::V2_8,
+        Self::V2_9,
+        Self::V2_10,
+        Self::V2_11,
+        Self::V2_12,
+        Self::V2_13,
+        Self::V2_14,
+        Self::V2_15,
+    ];
 
     /// The newest release: the default of workloads.
     pub const LATEST: Self = Self::V2_15;
@@ -57,6 +75,9 @@ impl Release {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::V2_8 => "2.8",
+            Self::V2_9 => "2.9",
+            Self::V2_10 => "2.10",
             Self::V2_11 => "2.11",
             Self::V2_12 => "2.12",
             Self::V2_13 => "2.13",
@@ -82,6 +103,9 @@ impl Release {
     #[must_use]
     pub const fn version(self) -> &'static str {
         match self {
+            Self::V2_8 => "2.8.0+cu128",
+            Self::V2_9 => "2.9.1+cu128",
+            Self::V2_10 => "2.10.0+cu128",
             Self::V2_11 => "2.11.0+cu130",
             Self::V2_12 => "2.12.1+cu130",
             Self::V2_13 => "2.13.0+cu130",
@@ -101,6 +125,9 @@ impl Release {
     #[must_use]
     pub const fn minor(self) -> u32 {
         match self {
+            Self::V2_8 => 8,
+            Self::V2_9 => 9,
+            Self::V2_10 => 10,
             Self::V2_11 => 11,
             Self::V2_12 => 12,
             Self::V2_13 => 13,
@@ -126,6 +153,46 @@ impl Release {
         matches!(self, Self::V2_12)
     }
 
+    /// Whether settings have one parser and count in `PYTORCH_CUDA_ALLOC_CONF` alone; from 2.10 on there are
+    /// two parsers, and `PYTORCH_ALLOC_CONF` counts too.
+    #[must_use]
+    pub const fn has_one_parser(self) -> bool {
+        !self.is_at_least(Self::V2_10)
+    }
+
+    /// Whether of several open scopes on memory pools the one opened last gets a request; before, the one
+    /// opened first.
+    #[must_use]
+    pub const fn last_scope_counts(self) -> bool {
+        self.is_at_least(Self::V2_10)
+    }
+
+    /// Whether a memory fraction of 1 removes the limit; before, the whole device was a limit.
+    #[must_use]
+    pub const fn whole_device_is_no_limit(self) -> bool {
+        self.is_at_least(Self::V2_10)
+    }
+
+    /// Whether a pool lends blocks of expandable segments too (`use_on_oom`).
+    #[must_use]
+    pub const fn lends_expandable_blocks(self) -> bool {
+        !self.is_at_least(Self::V2_10)
+    }
+
+    /// Whether a pool lends its memory (`use_on_oom`) before the allocator releases cached memory; before
+    /// 2.11 it lent as the last thing, and a pool that lends could not be destroyed.
+    #[must_use]
+    pub const fn lends_before_releases(self) -> bool {
+        self.is_at_least(Self::V2_11)
+    }
+
+    /// Whether settings have `large_segment_size_mb`. With it, each text of settings resets
+    /// `max_non_split_rounding_mb`; before, the value of an earlier text holds.
+    #[must_use]
+    pub const fn has_large_segment_size(self) -> bool {
+        self.is_at_least(Self::V2_11)
+    }
+
     /// Whether the statistics have `num_oom_rejections`.
     #[must_use]
     pub const fn counts_oom_rejections(self) -> bool {
@@ -142,6 +209,18 @@ impl Release {
     #[must_use]
     pub const fn traces_pools(self) -> bool {
         self.is_at_least(Self::V2_12)
+    }
+
+    /// Whether entries of a trace have the text of `_set_memory_metadata`.
+    #[must_use]
+    pub const fn traces_user_metadata(self) -> bool {
+        self.is_at_least(Self::V2_10)
+    }
+
+    /// Whether settings have `graph_capture_record_stream_reuse`.
+    #[must_use]
+    pub const fn has_record_stream_reuse(self) -> bool {
+        self.is_at_least(Self::V2_9)
     }
 
     /// Whether a snapshot's settings have the thresholds of pinned memory (`pinned_max_round_threshold_mb`
@@ -168,14 +247,28 @@ impl Release {
     #[must_use]
     pub const fn expandable_advice(self) -> ExpandableAdvice {
         match self {
-            Self::V2_11 | Self::V2_12 | Self::V2_13 => ExpandableAdvice::TryExpandableSegments,
-            Self::V2_14 => ExpandableAdvice::None,
             Self::V2_15 => ExpandableAdvice::AddressReserve,
+            Self::V2_14 => ExpandableAdvice::None,
+            _ => ExpandableAdvice::TryExpandableSegments,
+        }
+    }
+
+    /// The variable that the advice to try expandable segments names, and where it sends its reader.
+    #[must_use]
+    pub const fn advised_variable_and_page(self) -> (&'static str, &'static str) {
+        const OLD_PAGE: &str = "https://pytorch.org/docs/stable/notes/cuda.html#environment-variables";
+        match self {
+            Self::V2_8 | Self::V2_9 => ("PYTORCH_CUDA_ALLOC_CONF", OLD_PAGE),
+            Self::V2_10 => ("PYTORCH_ALLOC_CONF", OLD_PAGE),
+            _ => (
+                "PYTORCH_CUDA_ALLOC_CONF",
+                "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf",
+            ),
         }
     }
 
     /// The release that a snapshot is of, as far as its keys say: one with pinned memory or a setting of it
-    /// is of 2.13 or later, one whose trace entries name their memory pools of 2.12, any other of the oldest.
+    /// is of 2.13 or later, one whose trace entries name their memory pools of 2.12, any other of 2.11.
     /// For a snapshot of 2.13 or later this is the newest release, since all releases from 2.13 on place
     /// blocks alike.
     #[must_use]
@@ -185,8 +278,15 @@ impl Release {
         } else if traces_pools {
             Self::V2_12
         } else {
-            Self::ALL[0]
+            Self::V2_11
         }
+    }
+
+    /// Whether cuDNN's attention is the first choice where it can run; before, it was the last. Found by
+    /// running the releases.
+    #[must_use]
+    pub const fn prefers_cudnn_attention(self) -> bool {
+        self.is_at_least(Self::V2_11)
     }
 
     /// Whether cuDNN's attention is left out where the probability of dropout is not a multiple of 1/16 (pull
@@ -271,7 +371,7 @@ pub enum ReleaseError {
     Unknown(String),
 }
 
-/// `2.11, 2.12, 2.13, 2.14 and 2.15`.
+/// The names of all releases, as a sentence lists them.
 fn all_names() -> String {
     let names = Release::ALL.map(Release::name);
     match names.split_last() {
@@ -293,6 +393,9 @@ mod tests {
             assert_eq!(serde_json::from_str::<Release>(&json).unwrap(), release);
         }
         let cases = [
+            ("2.8.0+cu128", Release::V2_8),
+            ("2.9.1", Release::V2_9),
+            ("2.10.0+cu128", Release::V2_10),
             ("2.11.0", Release::V2_11),
             ("2.12.1+cu130", Release::V2_12),
             ("2.13.0a0+git5f1c3e2", Release::V2_13),
@@ -311,9 +414,9 @@ mod tests {
         let message = |text: &str| text.parse::<Release>().unwrap_err().to_string();
         assert_eq!(
             message("2.16.0+cu140"),
-            "the rules of PyTorch 2.16.0+cu140 are not known; the releases are 2.11, 2.12, 2.13, 2.14 and 2.15"
+            "the rules of PyTorch 2.16.0+cu140 are not known; the releases are 2.8, 2.9, 2.10, 2.11, 2.12, 2.13, 2.14 and 2.15"
         );
-        for unknown in ["2.1", "2.110", "2.10.0", "3.11", "12.11"] {
+        for unknown in ["2.1", "2.110", "2.5.0", "3.11", "12.11"] {
             assert_eq!(unknown.parse::<Release>(), Err(ReleaseError::Unknown(unknown.to_owned())));
         }
         for text in ["", "2", "2.", ".11", "x2.11", "2.11x", "2.11 or so", "-2.11", "2,11", "\u{661}.\u{661}"]
@@ -322,7 +425,7 @@ mod tests {
         }
         assert_eq!(
             message("newest"),
-            "'newest' is not a release of PyTorch; the releases are 2.11, 2.12, 2.13, 2.14 and 2.15"
+            "'newest' is not a release of PyTorch; the releases are 2.8, 2.9, 2.10, 2.11, 2.12, 2.13, 2.14 and 2.15"
         );
     }
 
@@ -339,8 +442,8 @@ mod tests {
     #[test]
     fn a_version_that_is_not_known_has_the_rules_of_the_nearest() {
         let cases = [
-            ("2.9.1+cu128", Release::V2_11),
-            ("1.13.1", Release::V2_11),
+            ("2.5.1+cu124", Release::ALL[0]),
+            ("1.13.1", Release::ALL[0]),
             ("2.12.0", Release::V2_12),
             ("2.16.0a0+git1", Release::LATEST),
             ("3.0", Release::LATEST),

@@ -276,7 +276,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.release_cached_blocks()
     }
 
-    /// Limits reserved memory to a fraction of the device; 1 removes the limit (`setMemoryFraction`).
+    /// Limits reserved memory to a fraction of the device; from release 2.10 on 1 removes the limit
+    /// (`setMemoryFraction`).
     ///
     /// # Errors
     ///
@@ -361,7 +362,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     fn limit_to(&mut self, fraction: f64) {
         let total = self.device.total_memory();
-        self.limit = (fraction < 1.0).then(|| self.config.release().memory_limit(total, fraction));
+        let release = self.config.release();
+        let has_limit = fraction < 1.0 || !release.whole_device_is_no_limit();
+        self.limit = has_limit.then(|| release.memory_limit(total, fraction));
         self.note_settings();
         self.sink.record(Event::FractionSet { limit: self.limit });
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use blockyard_device::{DeviceError, ProcessMemory};
 use blockyard_record::{Bytes, DeviceAddr, PoolId, SegmentId, StreamId};
+use blockyard_rules::Release;
 
 /// Why a call of the allocator failed. The allocator stays usable after each error.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +110,10 @@ pub struct OutOfMemory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OomAdvice {
     /// To try expandable segments: up to release 2.13 always, later where they are off.
-    TryExpandableSegments,
+    TryExpandableSegments {
+        /// The release whose words these are.
+        release: Release,
+    },
     /// No advice: release 2.14 with expandable segments.
     None,
     /// To reserve fewer addresses: from release 2.15 on with expandable segments.
@@ -166,12 +170,14 @@ impl OutOfMemory {
     fn fmt_advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.advice {
             OomAdvice::None => Ok(()),
-            OomAdvice::TryExpandableSegments => f.write_str(
-                " If reserved but unallocated memory is large try setting \
-                 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  \
-                 See documentation for Memory Management  \
-                 (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
-            ),
+            OomAdvice::TryExpandableSegments { release } => {
+                let (variable, page) = release.advised_variable_and_page();
+                write!(
+                    f,
+                    " If reserved but unallocated memory is large try setting {variable}=expandable_segments:True to \
+                     avoid fragmentation.  See documentation for Memory Management  ({page})"
+                )
+            }
             OomAdvice::LowerReserve => f.write_str(
                 " expandable_segments is enabled. If instead the process is running out of virtual address space \
                  (VSZ), expandable segments may be over-reserving VA (each segment reserves ~9/8 of device memory, \

@@ -1,4 +1,4 @@
-//! PyTorch's CUDA caching allocator (`c10/cuda/CUDACachingAllocator.cpp`, releases 2.11 to 2.15), to the
+//! PyTorch's CUDA caching allocator (`c10/cuda/CUDACachingAllocator.cpp`, releases 2.8 to 2.15), to the
 //! byte.
 //!
 //! [`CachingAllocator`] allocates segments from a [`DeviceMemory`](blockyard_device::DeviceMemory), splits

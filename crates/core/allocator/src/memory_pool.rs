@@ -270,11 +270,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// The pool that a request on the stream goes to.
     pub(crate) fn pool_for(&self, stream: StreamId) -> MemoryPoolIndex {
-        self.scopes
-            .iter()
-            .rev()
-            .find(|scope| scope.accepts(stream))
-            .map_or(DEFAULT_POOL, |scope| scope.memory_pool)
+        let mut accepting = self.scopes.iter().filter(|scope| scope.accepts(stream));
+        let last_counts = self.config.release().last_scope_counts();
+        let scope = if last_counts { accepting.next_back() } else { accepting.next() };
+        scope.map_or(DEFAULT_POOL, |scope| scope.memory_pool)
     }
 
     /// Pools whose cached blocks may serve a request of the default pool that would run out of memory

@@ -20,27 +20,36 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if let Some(block) = self.allocate_segment(params, false)? {
             return Ok(Some(block));
         }
-        if params.memory_pool == DEFAULT_POOL {
-            for pool in self.memory_pools_on_oom() {
-                // Only cached blocks of these pools are used: no segment grows, and blocks of expandable
-                // segments are skipped.
-                let list = self.free_list(pool, params.pool, params.stream);
-                let from_other_pool = AllocParams { memory_pool: pool, list, expands: false, ..*params };
-                if let Some(block) = self.find_free_block(&from_other_pool) {
-                    return Ok(Some(block));
-                }
-            }
+        let lends_first = self.config.release().lends_before_releases();
+        if lends_first && let Some(block) = self.find_lent_block(params) {
+            return Ok(Some(block));
         }
         if self.release_available_cached_blocks(params)?
             && let Some(block) = self.allocate_segment(params, false)?
         {
             return Ok(Some(block));
         }
-        if self.is_capturing() {
-            return Ok(None);
+        if !self.is_capturing() {
+            self.release_cached_blocks()?;
+            if let Some(block) = self.allocate_segment(params, true)? {
+                return Ok(Some(block));
+            }
         }
-        self.release_cached_blocks()?;
-        self.allocate_segment(params, true)
+        Ok(if lends_first { None } else { self.find_lent_block(params) })
+    }
+
+    /// A cached block of a memory pool that lends its memory to the default pool (`use_on_oom`).
+    fn find_lent_block(&mut self, params: &AllocParams) -> Option<BlockIndex> {
+        if params.memory_pool != DEFAULT_POOL {
+            return None;
+        }
+        let expands = params.expands && self.config.release().lends_expandable_blocks();
+        self.memory_pools_on_oom().into_iter().find_map(|pool| {
+            // Only cached blocks of these pools are used: no segment grows, and from 2.10 on blocks of
+            // expandable segments are skipped.
+            let list = self.free_list(pool, params.pool, params.stream);
+            self.find_free_block(&AllocParams { memory_pool: pool, list, expands, ..*params })
+        })
     }
 
     /// Garbage collection needs both a memory limit and a threshold; PyTorch ignores the threshold alone.

@@ -171,9 +171,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Err(self.out_of_memory(&params, false));
         };
         let block = &self.blocks[index];
-        // A block of another pool (`use_on_oom`) was searched for as if segments did not expand, and is split
-        // so too.
-        let expands = params.expands && block.list == params.list;
+        // From 2.10 on a block of another pool (`use_on_oom`) was searched for as if segments did not expand, and
+        // is split so too.
+        let lends_expandable = self.config.release().lends_expandable_blocks();
+        let expands = params.expands && (lends_expandable || block.list == params.list);
         let splits = size::should_split(block.size, rounded, block.pool, expands, &self.config)
             && !self.free_lists[block.list].never_splits;
         Ok(ChosenBlock { index, rounded, list: block.list, pool: block.pool, splits })
@@ -438,13 +439,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// What the release advises at the end of its text.
     fn oom_advice(&self, params: &AllocParams, total: Bytes) -> OomAdvice {
+        let release = self.config.release();
         let advice = if params.expands {
-            self.config.release().expandable_advice()
+            release.expandable_advice()
         } else {
             ExpandableAdvice::TryExpandableSegments
         };
         match advice {
-            ExpandableAdvice::TryExpandableSegments => return OomAdvice::TryExpandableSegments,
+            ExpandableAdvice::TryExpandableSegments => return OomAdvice::TryExpandableSegments { release },
             ExpandableAdvice::None => return OomAdvice::None,
             ExpandableAdvice::AddressReserve => {}
         }

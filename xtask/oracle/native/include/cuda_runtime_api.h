@@ -13,8 +13,12 @@ typedef struct CUgraphNode_st* cudaGraphNode_t;
 typedef struct CUuserObject_st* cudaUserObject_t;
 typedef void (*cudaHostFn_t)(void*);
 
-// The wheels' libraries were compiled for CUDA 13.
+// The version of CUDA that the release was compiled for.
+#if defined(RELEASE) && RELEASE < 11
+#define CUDA_VERSION 12080
+#else
 #define CUDA_VERSION 13000
+#endif
 
 enum cudaError {
   cudaSuccess = 0,

@@ -45,11 +45,14 @@ pub(super) fn choose(rng: &mut Rng, release: Release) -> Choice {
     let mut choice = Choice { large_mib: 20, changes: rng.u8(..4) == 0, ..Choice::default() };
     let mut parts = Vec::new();
     // The lower bounds of others depend on this one.
-    if has("large_segment_size_mb") {
+    if has("large_segment_size_mb") && release.minor() >= 11 {
         choice.large_mib = [11, 12, 13, 16, 20, 24, 32, 64][rng.usize(..8)];
         parts.push(format!("large_segment_size_mb:{}", choice.large_mib));
     }
-    let mib = |rng: &mut Rng, least: u64| least + [0, 0, 1, 2, 4, 10, 20, 44, 80, 200][rng.usize(..10)];
+    // Up to 2.9 a size has to be larger than a large segment.
+    let excess = u64::from(release.has_one_parser());
+    let mib =
+        |rng: &mut Rng, least: u64| excess + least + [0, 0, 1, 2, 4, 10, 20, 44, 80, 200][rng.usize(..10)];
     // The rounding matters only beside a split limit.
     if has("max_split_size_mb") || has("max_non_split_rounding_mb") {
         let split = mib(rng, choice.large_mib);
@@ -81,7 +84,9 @@ pub(super) fn choose(rng: &mut Rng, release: Release) -> Choice {
     }
     // Garbage collection needs a limit to do anything.
     if has("per_process_memory_fraction") || choice.limits && rng.u8(..3) > 0 {
-        parts.push(format!("per_process_memory_fraction:{:.4}", 0.15 + 0.84 * rng.f64()));
+        if !release.has_one_parser() {
+            parts.push(format!("per_process_memory_fraction:{:.4}", 0.15 + 0.84 * rng.f64()));
+        }
         choice.limits = true;
     }
     rng.shuffle(&mut parts);
@@ -102,7 +107,7 @@ fn reserve(rng: &mut Rng) -> String {
 pub(super) fn change(rng: &mut Rng, before: &Choice, release: Release) -> String {
     let mut parts: Vec<String> = Vec::new();
     if rng.bool() {
-        let least = before.large_mib;
+        let least = before.large_mib + u64::from(release.has_one_parser());
         parts.push(format!("max_split_size_mb:{}", least + rng.u64(..60)));
         if rng.bool() {
             parts.push(format!("max_non_split_rounding_mb:{}", least + rng.u64(..60)));
@@ -117,7 +122,7 @@ pub(super) fn change(rng: &mut Rng, before: &Choice, release: Release) -> String
     if rng.u8(..3) == 0 {
         parts.push(format!("expandable_segments:{}", if rng.bool() { "True" } else { "False" }));
     }
-    if rng.u8(..6) == 0 {
+    if rng.u8(..6) == 0 && !release.has_one_parser() {
         parts.push(format!("per_process_memory_fraction:{:.3}", 0.15 + 0.84 * rng.f64()));
     }
     if rng.u8(..6) == 0 && release.minor() >= 12 {

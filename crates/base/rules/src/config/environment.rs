@@ -3,6 +3,7 @@
 use super::AllocatorConfig;
 use super::ConfigError;
 use super::parse::backend_at_load;
+use super::single;
 use crate::Release;
 
 const CUDA_ALLOC_CONF: &str = "PYTORCH_CUDA_ALLOC_CONF";
@@ -90,6 +91,13 @@ impl Environment {
     pub fn config_under(&self, release: Release) -> Result<AllocatorConfig, EnvironmentError> {
         let mut config = AllocatorConfig::of(release);
         self.read_caching(&mut config);
+        if release.has_one_parser() {
+            if let Some(text) = self.cuda_alloc_conf.as_deref() {
+                config.backend = single::backend_at_load(text);
+                config.apply_single(text).map_err(EnvironmentError::AtFirstUse)?;
+            }
+            return Ok(config);
+        }
         let cuda = self.cuda_text();
         if let Some(text) = cuda {
             config.backend = backend_at_load(text).map_err(EnvironmentError::AtImport)?;

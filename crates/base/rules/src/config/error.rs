@@ -14,6 +14,56 @@ pub enum ConfigError {
         /// Which of PyTorch's two parsers read the name first: `CUDA` or `Accelerator`.
         parser: &'static str,
     },
+    /// No option has this name, up to release 2.9.
+    #[error("Unrecognized CachingAllocator option: {key}")]
+    UnrecognizedOption {
+        /// The name.
+        key: String,
+    },
+    /// A separator is missing, up to release 2.9.
+    #[error("Error parsing CachingAllocator settings, expected {separator}")]
+    Separator {
+        /// The separator.
+        separator: &'static str,
+    },
+    /// The text ends where the value of an option was expected, up to release 2.9.
+    #[error("Error, expecting {option} value")]
+    NoValue {
+        /// The option's name.
+        option: &'static str,
+    },
+    /// The text ends behind `backend:`, up to release 2.9.
+    #[error("Error parsing backend value")]
+    NoBackend,
+    /// The text ends where a number of divisions was expected, up to release 2.9.
+    #[error("Error parsing roundup_power2_divisions value")]
+    NoDivisions,
+    /// A value that is neither `True` nor `False`, up to release 2.9.
+    #[error("Expected a single True/False argument for {option}")]
+    SingleBoolean {
+        /// The option's name.
+        option: &'static str,
+    },
+    /// A size that is not above that of a large segment, up to release 2.9.
+    #[error("CachingAllocator option {option} too small, must be > {bound}")]
+    NotAbove {
+        /// The option's name.
+        option: &'static str,
+        /// The size of a large segment, in MiB.
+        bound: u64,
+    },
+    /// `garbage_collection_threshold` of 0 or less, up to release 2.9.
+    #[error("garbage_collect_threshold too small, set it 0.0~1.0")]
+    ThresholdTooSmall,
+    /// `garbage_collection_threshold` of 1 or more, up to release 2.9.
+    #[error("garbage_collect_threshold too big, set it 0.0~1.0")]
+    ThresholdTooBig,
+    /// `pinned_num_register_threads` that is not a power of two, up to release 2.9.
+    #[error("Number of register threads has to be power of 2 ")]
+    OddRegisterThreads,
+    /// `pinned_num_register_threads` above 128, up to release 2.9.
+    #[error("Number of register threads should be less than or equal to 128")]
+    RegisterThreadsAbove128,
     /// A list has no end.
     #[error("Expected closing bracket ']' in ConfigTokenizer but reached end of config")]
     UnclosedList,

@@ -25,6 +25,11 @@ pub struct SettingKey {
     pub(super) is_generic: bool,
 }
 
+/// Whether a release knows a key.
+pub(super) fn is_known_key(key: &str, release: Release) -> bool {
+    SETTING_KEYS.iter().any(|known| known.key == key && release.is_at_least(known.since))
+}
+
 /// Whether one of the two parsers of a release knows a key.
 pub(super) fn has_key(is_generic: bool, key: &str, release: Release) -> bool {
     SETTING_KEYS
@@ -46,7 +51,7 @@ const fn number(
         values,
         is_choice: false,
         is_modeled: true,
-        since: Release::V2_11,
+        since: Release::ALL[0],
         is_generic: true,
     }
 }
@@ -60,7 +65,7 @@ const fn switch(key: &'static str, meaning: &'static str) -> SettingKey {
         values: &["True", "False"],
         is_choice: true,
         is_modeled: false,
-        since: Release::V2_11,
+        since: Release::ALL[0],
         is_generic: false,
     }
 }
@@ -109,12 +114,13 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
         ..number(
             "max_non_split_rounding_mb",
             "20",
-            &["20", "64", "128"],
+            &["32", "64", "128"],
             "A request above max_split_size_mb takes a cached block that is at most this many MiB larger; at least 20.",
         )
     },
     SettingKey {
         brief: Some("size of shared segments"),
+        since: Release::V2_11,
         ..number(
             "large_segment_size_mb",
             "20",
@@ -125,6 +131,7 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
     SettingKey {
         brief: Some("limits reserved memory"),
         is_generic: false,
+        since: Release::V2_10,
         ..number(
             "per_process_memory_fraction",
             "1.0",
@@ -140,7 +147,7 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
         values: &["native", "cudaMallocAsync"],
         is_choice: true,
         is_modeled: true,
-        since: Release::V2_11,
+        since: Release::ALL[0],
         is_generic: false,
     },
     SettingKey {
@@ -201,6 +208,7 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
     SettingKey {
         is_generic: false,
         is_modeled: false,
+        since: Release::V2_10,
         ..number(
             "pinned_reserve_segment_size_mb",
             "none",
@@ -238,10 +246,13 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
         "Other threads may use the allocator while one waits for cudaMalloc.",
     ),
     switch("release_lock_on_hipmalloc", "The same under its name for ROCm."),
-    switch(
-        "graph_capture_record_stream_reuse",
-        "While a graph is captured, blocks that other streams used are used again in the same capture.",
-    ),
+    SettingKey {
+        since: Release::V2_9,
+        ..switch(
+            "graph_capture_record_stream_reuse",
+            "While a graph is captured, blocks that other streams used are used again in the same capture.",
+        )
+    },
 ];
 
 /// The keys and values of a settings text, in order; a value may be a list in brackets.

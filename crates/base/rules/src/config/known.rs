@@ -12,7 +12,9 @@ use crate::Release;
 pub fn known_config(text: &str, release: Release) -> (String, Vec<String>) {
     let mut settings = parts(text);
     let (mut known, mut left_out) = (text.to_owned(), Vec::new());
-    while let Err(ConfigError::UnrecognizedKey { key, .. }) = AllocatorConfig::parse(&known, release) {
+    while let Err(ConfigError::UnrecognizedKey { key, .. } | ConfigError::UnrecognizedOption { key }) =
+        AllocatorConfig::parse(&known, release)
+    {
         let count = settings.len();
         settings.retain(|setting| name(setting) != key);
         if settings.len() == count {

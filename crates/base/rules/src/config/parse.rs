@@ -4,13 +4,11 @@
 use super::keys::has_key;
 use super::reserve::{self, AddressReserve};
 use super::tokens::Tokens;
-use super::{AllocatorConfig, ConfigError, MAX_MIB, ROUNDUP_INTERVALS};
+use super::{AllocatorConfig, ConfigError, MAX_MIB, MAX_REGISTER_THREADS, ROUNDUP_INTERVALS};
 use crate::size::UNLIMITED;
 use crate::{Backend, Bytes};
 
-const MAX_REGISTER_THREADS: u64 = 128;
-
-const IGNORED_BY_MALLOC_ASYNC: &str = "backend:cudaMallocAsync ignores max_split_size_mb,roundup_power2_divisions, and \
+pub(super) const IGNORED_BY_MALLOC_ASYNC: &str = "backend:cudaMallocAsync ignores max_split_size_mb,roundup_power2_divisions, and \
      garbage_collect_threshold.";
 
 /// The backend that a text selects while the library loads: the first backend named, or the native one for an
@@ -36,8 +34,10 @@ impl AllocatorConfig {
         self.garbage_collection_threshold = 0.0;
         text.clone_into(&mut self.text);
         let tokens = Tokens::new(text);
-        self.apply_large_segment_size(&tokens)?;
-        self.max_non_split_rounding = self.large_segment_size;
+        if self.release.has_large_segment_size() {
+            self.apply_large_segment_size(&tokens)?;
+            self.max_non_split_rounding = self.large_segment_size;
+        }
         let mut at = 0;
         while at < tokens.len() {
             // Separators are skipped without a check, as in PyTorch: the next key is two tokens after the
@@ -172,7 +172,7 @@ impl AllocatorConfig {
     }
 
     /// The backend is selected while the library loads. Later texts can only name the same backend.
-    fn check_backend(&self, name: &str) -> Result<Backend, ConfigError> {
+    pub(super) fn check_backend(&self, name: &str) -> Result<Backend, ConfigError> {
         let known =
             [Backend::Native, Backend::CudaMallocAsync].into_iter().find(|known| known.name() == name);
         let asked = known.ok_or(ConfigError::Backend)?;

@@ -244,3 +244,42 @@ fn at_run_time_the_backend_stays() {
     assert_eq!(other.backend(), Backend::CudaMallocAsync);
     assert!(other.warnings().is_empty());
 }
+
+#[test]
+fn releases_up_to_2_9_have_one_parser_and_its_errors() {
+    let error = |text: &str| AllocatorConfig::parse(text, Release::V2_9).unwrap_err().to_string();
+    let cases = [
+        ("max_split_size_mb:20", "CachingAllocator option max_split_size_mb too small, must be > 20"),
+        ("max_split_size_mb", "Error parsing CachingAllocator settings, expected :"),
+        ("max_split_size_mb:", "Error, expecting max_split_size_mb value"),
+        ("backend:native;", "Unknown allocator backend, options are native and cudaMallocAsync"),
+        ("expandable_segments:true", "Expected a single True/False argument for expandable_segments"),
+        (
+            "per_process_memory_fraction:0.5",
+            "Unrecognized CachingAllocator option: per_process_memory_fraction",
+        ),
+        ("garbage_collection_threshold:1", "garbage_collect_threshold too big, set it 0.0~1.0"),
+    ];
+    for (text, message) in cases {
+        assert_eq!(error(text), message, "{text}");
+    }
+    let mut config = AllocatorConfig::parse(
+        "max_split_size_mb:21,roundup_power2_divisions:[4:2,8:4,>:8],max_non_split_rounding_mb:64",
+        Release::V2_8,
+    )
+    .unwrap();
+    assert_eq!(config.max_split_size(), Bytes::mib(21));
+    assert_eq!(config.roundup_table()[..5], [2, 2, 2, 8, 8]);
+    // What is not named keeps its value.
+    config.apply("").unwrap();
+    assert_eq!(config.max_non_split_rounding(), Bytes::mib(64));
+}
+
+#[test]
+fn releases_up_to_2_9_read_one_variable() {
+    let environment =
+        Environment { alloc_conf: Some("max_split_size_mb:64".to_owned()), ..Environment::default() };
+    assert_eq!(environment.config_under(Release::V2_9).unwrap(), AllocatorConfig::of(Release::V2_9));
+    let config = environment.config_under(Release::V2_10).unwrap();
+    assert_eq!(config.max_split_size(), Bytes::mib(64));
+}

@@ -79,6 +79,16 @@ impl Tokens {
         Ok(if is_negative { value.wrapping_neg() } else { value })
     }
 
+    /// A whole number of 32 bits (`stoi`).
+    pub(super) fn small_integer(&self, index: usize) -> Result<u64, ConfigError> {
+        let value = self.integer(index)?;
+        if i32::try_from(value.cast_signed()).is_ok() {
+            Ok(value)
+        } else {
+            Err(ConfigError::IntegerRange(self.get(index)?.to_owned()))
+        }
+    }
+
     // The longest leading part that is a number is read.
     pub(super) fn real(&self, index: usize) -> Result<f64, ConfigError> {
         let token = self.get(index)?;

@@ -29,7 +29,7 @@ impl SnapshotFile {
     pub fn from_recordings(recordings: &[(u32, &Recording)]) -> Result<Self, RecordingError> {
         let release = recordings.first().map(|(_, recording)| recording.info().release).unwrap_or_default();
         let mut stacks = keys::stacks();
-        let mut contexts = Contexts { names_pools: release.traces_pools(), known: Vec::new() };
+        let mut contexts = Contexts { release, known: Vec::new() };
         let mut devices = Vec::new();
         let mut annotations = Vec::new();
         for (index, recording) in recordings {
@@ -60,13 +60,17 @@ impl SnapshotFile {
 
 /// The contexts of entries: one for each memory pool where entries name pools, else one for all.
 struct Contexts {
-    names_pools: bool,
+    release: Release,
     known: Vec<EntryContext>,
 }
 
 impl Contexts {
     fn of(&mut self, pool: PoolId) -> u32 {
-        let context = EntryContext { pool_id: self.names_pools.then_some(pool), ..EntryContext::default() };
+        let context = EntryContext {
+            pool_id: self.release.traces_pools().then_some(pool),
+            lacks_user_metadata: !self.release.traces_user_metadata(),
+            ..EntryContext::default()
+        };
         let place = self.known.iter().position(|known| *known == context).unwrap_or_else(|| {
             self.known.push(context);
             self.known.len().saturating_sub(1)
@@ -242,8 +246,13 @@ impl SnapshotSettings {
             ("pinned_num_register_threads", pinned.register_threads.to_string()),
             ("release_lock_on_cudamalloc", flag(config.release_lock_on_device_malloc())),
             ("pinned_use_cuda_host_register", flag(pinned.use_host_register)),
-            ("graph_capture_record_stream_reuse", flag(config.graph_capture_record_stream_reuse())),
         ];
+        if config.release().has_record_stream_reuse() {
+            values.push((
+                "graph_capture_record_stream_reuse",
+                flag(config.graph_capture_record_stream_reuse()),
+            ));
+        }
         if config.release().has_pinned_thresholds() {
             values.push(("max_round_threshold", bytes(pinned.max_round_threshold)));
             values.push(("max_cached_size", bytes(pinned.max_cached_size)));

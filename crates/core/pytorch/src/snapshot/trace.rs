@@ -33,6 +33,8 @@ pub struct EntryContext {
     pub pool_id: Option<PoolId>,
     /// Whether the file has a list of frames that is empty, where other entries without a stack have none.
     pub has_empty_stack: bool,
+    /// Whether entries are written without `user_metadata`, as PyTorch up to 2.9 writes them.
+    pub lacks_user_metadata: bool,
 }
 
 /// A text that the program gave to a tensor with `torch.cuda.memory._annotate_tensor`: an entry of the trace

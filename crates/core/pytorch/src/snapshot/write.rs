@@ -297,10 +297,12 @@ impl<'a, W: Write> Writer<'a, W> {
                 }
                 None => writer.key("N/A")?,
             }
-            writer.key("user_metadata")?;
-            match context.user_metadata {
-                Some(text) => writer.text(text)?,
-                None => writer.key("")?,
+            if !context.lacks_user_metadata {
+                writer.key("user_metadata")?;
+                match context.user_metadata {
+                    Some(text) => writer.text(text)?,
+                    None => writer.key("")?,
+                }
             }
             if let Some(pool) = context.pool_id {
                 writer.key("pool_id")?;

@@ -67,7 +67,12 @@ impl Session {
             (BlasWorkspaces::ForEachCall, library) => {
                 return device.allocate(self.workspace_size(library), Category::Workspace);
             }
-            (BlasWorkspaces::Shared, _) | (BlasWorkspaces::Kept, Library::Cublas) => {
+            (BlasWorkspaces::LtForEachCall, Library::CublasLt) => {
+                self.keep_workspace(Library::Cublas, device)?;
+                return device.allocate(self.workspace_size(library), Category::Workspace);
+            }
+            (BlasWorkspaces::Shared, _)
+            | (BlasWorkspaces::Kept | BlasWorkspaces::LtForEachCall, Library::Cublas) => {
                 self.keep_workspace(Library::Cublas, device)?;
             }
             (BlasWorkspaces::Kept, Library::CublasLt) => {

@@ -38,7 +38,8 @@ impl Sizes {
 pub(super) const NO_KERNEL: &str = "No available kernel. Aborting execution.";
 
 /// The kernel that `sdp_utils.cpp` chooses of those that the program allows: on this GPU cuDNN comes first,
-/// then flash attention, then the memory-efficient kernel, then products of matrices.
+/// then flash attention, then the memory-efficient kernel, then products of matrices. Up to release 2.10 cuDNN
+/// comes last.
 pub(super) fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Result<AttentionKernel> {
     let allowed = session().attention_kernels();
     // `minimum_gemm_alignment`: rows are read 16 bytes at a time.
@@ -53,7 +54,7 @@ pub(super) fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -
     let is_sixteenths =
         !session().release().cudnn_attention_needs_sixteenths() || (dropout * 16.0).fract() == 0.0;
     let is_reduced = dtype.is_reduced_float();
-    let kernels = [
+    let mut kernels = [
         (
             allowed.allows_cudnn
                 && is_reduced
@@ -69,6 +70,9 @@ pub(super) fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -
         (allowed.allows_efficient && is_aligned, AttentionKernel::Efficient),
         (allowed.allows_math, AttentionKernel::Math),
     ];
+    if !session().release().prefers_cudnn_attention() {
+        kernels.rotate_left(1);
+    }
     let Some((_, kernel)) = kernels.into_iter().find(|(is_fit, _)| *is_fit) else {
         return runtime(NO_KERNEL);
     };
