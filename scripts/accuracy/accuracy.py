@@ -11,6 +11,7 @@ leaves out programs that have a line there. `--only TEXT` takes the programs who
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import json
 import pathlib
@@ -69,7 +70,13 @@ def gpu(wanted, out, options):
 
     names = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "python": sys.version.split()[0]}
     expected = read(RESULTS / "dry.jsonl")
-    sizes = {p: expected.get(p, {}).get("reserved", UNKNOWN) + OUTSIDE for p in wanted}
+
+    def size(program):
+        """What it reserves at most, by a dry run of this batch or a larger one."""
+        rows = [row for (model, batch), row in expected.items() if model == program[0] and batch >= program[1]]
+        return min((row["reserved"] for row in rows if "reserved" in row), default=UNKNOWN) + OUTSIDE
+
+    sizes = {p: size(p) for p in wanted}
     waiting = sorted(wanted, key=sizes.get, reverse=True)
     running, failed = {}, []
 
@@ -126,52 +133,66 @@ def run_dry(options, *arguments):
         *map(str, arguments),
     ]
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        return subprocess.run(command, capture_output=True, text=True, timeout=options.patience)
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"Error: no end within {PATIENCE} seconds")
+        return subprocess.CompletedProcess(command, 1, "", f"Error: no end within {options.patience} seconds")
 
 
 def dry(wanted, out, options):
-    for model, batch in wanted:
+    def one(program):
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder, "report.json")
-            done = run_dry(options, "--json", report, HERE / "step.py", model, batch)
-            row = answer_of(done, (model, batch))
+            done = run_dry(options, "--json", report, HERE / "step.py", *program)
+            row = answer_of(done, program)
             if report.exists():
                 told = json.loads(report.read_text())
                 peak = told["peaks"][0] if told["peaks"] else {}
                 row.update({name: peak[name] for name in ("allocated", "reserved") if name in peak})
                 row.update(exact=told["exact"], why=sorted({note["text"] for note in told["notes"]})[:3])
-                if told["addresses"]["equal"] is False:
+                orders = told["addresses"]
+                if orders["equal"] is False:
                     row["why"].append("the numbers depend on the addresses of segments")
-        write(out, row)
+                    row["range"] = {name: orders["peaks"][0][name] for name in ("allocated", "reserved")}
+        return [row]
+
+    write_all(one, wanted, out, options)
 
 
-def fake(wanted, out, options):
-    for program in wanted:
-        row = answer_of(run_dry(options, __file__, "--inside", "fake", *program), program)
-        write(out, {"model": program[0], "batch": program[1], **row})
+def write_all(answers_of, wanted, out, options):
+    """Writes what a function answers about each, several at a time, as they end."""
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(answers_of, one) for one in wanted]):
+            for row in done.result():
+                write(out, row)
 
 
-def formulas(wanted, out, options):
-    for model in dict.fromkeys(model for model, _ in wanted):
-        batches = [batch for name, batch in wanted if name == model]
-        done = run_dry(options, __file__, "--inside", "formulas", model, *batches)
-        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        for row in rows or [{"model": model, "batch": b, "error": last_line(done.stderr)} for b in batches]:
-            write(out, row)
+def by_model(name):
+    """A part that asks one process for all batches of a model."""
+
+    def part(wanted, out, options):
+        def one(model):
+            batches = [batch for other, batch in wanted if other == model]
+            done = run_dry(options, __file__, "--inside", name, model, *batches)
+            rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+            error = last_line(done.stderr)
+            return rows + [{"model": model, "batch": batch, "error": error} for batch in batches[len(rows) :]]
+
+        write_all(one, dict.fromkeys(model for model, _ in wanted), out, options)
+
+    return part
 
 
-def inside_fake(model, batch):
+def inside_fake(model, *batches):
     """PyTorch's own estimate, around the unchanged program, with the help that `dry_run_peers.py` lists."""
     sys.path.insert(0, str(HERE.parent))
     import dry_run_peers
 
-    sys.argv = ["step.py", model, batch]
-    with contextlib.redirect_stdout(sys.stderr):
-        answer = dry_run_peers.of_fake(str(HERE / "step.py"))
-    row = {"model": model, "batch": int(batch), "allocated": answer["peak"]}
-    print(json.dumps(row if answer["error"] is None else {**row, "error": answer["error"]}))
+    for batch in batches:
+        sys.argv = ["step.py", model, batch]
+        with contextlib.redirect_stdout(sys.stderr):
+            answer = dry_run_peers.of_fake(str(HERE / "step.py"))
+        row = {"model": model, "batch": int(batch), "allocated": answer["peak"]}
+        print(json.dumps(row if answer["error"] is None else {**row, "error": answer["error"]}), flush=True)
 
 
 def inside_formulas(model, *batches):
@@ -323,10 +344,12 @@ def main():
     if sys.argv[1:2] == ["--inside"]:
         {"fake": inside_fake, "formulas": inside_formulas}[sys.argv[2]](*sys.argv[3:])
         return
-    parts = {"gpu": gpu, "dry": dry, "fake": fake, "formulas": formulas}
+    parts = {"gpu": gpu, "dry": dry, "fake": by_model("fake"), "formulas": by_model("formulas")}
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("what", choices=[*parts, "table"])
     parser.add_argument("--blockyard", default="blockyard", help="the command `blockyard`")
+    parser.add_argument("--jobs", type=int, default=1, help="how many dry runs at a time")
+    parser.add_argument("--patience", type=int, default=300, help="the seconds of one dry run")
     parser.add_argument("--out", type=pathlib.Path, help="the file of the results")
     parser.add_argument("--only", default="", help="programs whose model has this text in its name")
     parser.add_argument(
