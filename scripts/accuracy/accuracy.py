@@ -14,7 +14,9 @@ import argparse
 import concurrent.futures
 import contextlib
 import json
+import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
@@ -132,10 +134,15 @@ def run_dry(options, *arguments):
         "--quiet",
         *map(str, arguments),
     ]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=options.patience)
+        text = process.communicate(timeout=options.patience)
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 1, "", f"Error: no end within {options.patience} seconds")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        text = "", f"Error: no end within {options.patience} seconds"
+    return subprocess.CompletedProcess(command, process.returncode, *text)
 
 
 def dry(wanted, out, options):
