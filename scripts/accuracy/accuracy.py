@@ -155,7 +155,10 @@ def dry(wanted, out, options):
                 told = json.loads(report.read_text())
                 peak = told["peaks"][0] if told["peaks"] else {}
                 row.update({name: peak[name] for name in ("allocated", "reserved") if name in peak})
-                row.update(exact=told["exact"], why=sorted({note["text"] for note in told["notes"]})[:3])
+                row.update(
+                    exact=told["exact"],
+                    why=sorted({note["text"].replace(f"{HERE}/", "") for note in told["notes"]})[:3],
+                )
                 orders = told["addresses"]
                 if orders["equal"] is False:
                     row["why"].append("the numbers depend on the addresses of segments")
