@@ -2,7 +2,7 @@
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator, PoolOptions, SharedAllocator};
 use blockyard_device::VirtualDevice;
-use blockyard_record::{Bytes, Event, PoolId, SegmentId, SegmentSnapshot, StreamId};
+use blockyard_record::{Bytes, Event, PoolId, SegmentId, StreamId};
 use blockyard_rules::{AllocatorConfig, Release};
 
 type Allocator = CachingAllocator<VirtualDevice, Vec<Event>>;
@@ -176,31 +176,11 @@ fn a_pool_of_expandable_segments_ends_when_it_is_empty_and_not_before() {
     allocator.destroy_pool(pool).unwrap();
     allocator.check().unwrap();
     assert_eq!(allocator.stats().reserved_bytes.all.current, 20 << 20, "the live block keeps its page");
-    assert_eq!(allocator.pool_snapshot(pool).segments[0].pool_id, pool, "and its pool");
+    assert_eq!(allocator.snapshot().segments[0].pool_id, pool, "and its pool");
     allocator.free(middle).unwrap();
     allocator.empty_cache().unwrap();
     allocator.check().unwrap();
     assert_eq!(allocator.stats().reserved_bytes.all.current, 0);
-}
-
-#[test]
-fn the_snapshot_of_a_pool_has_all_memory_of_its_expandable_segments() {
-    let mut allocator = allocator(Bytes::gib(1), "expandable_segments:True");
-    let pool = allocator.create_pool(PoolOptions::default());
-    let blocks = [(); 3].map(|()| allocate_in(&mut allocator, pool, Bytes::mib(20)));
-    let outside = allocate(&mut allocator, Bytes::mib(2));
-    let [low, middle, high] = blocks;
-    allocator.free(middle).unwrap();
-    // Giving the pool up releases its cache, here the hole, and leaves the blocks in use.
-    allocator.destroy_pool(pool).unwrap();
-    let segments = allocator.pool_snapshot(pool).segments;
-    let runs: Vec<_> = segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect();
-    let addrs: Vec<_> = runs.iter().map(|run| run.addr).collect();
-    assert_eq!(addrs, [low.addr(), high.addr()], "PyTorch lists the first alone");
-    assert_eq!(allocator.snapshot().segments.len(), segments.len() + 1);
-    for allocation in [low, high, outside] {
-        allocator.free(allocation).unwrap();
-    }
 }
 
 #[test]

@@ -295,3 +295,23 @@ fn a_lent_block_is_split_as_if_segments_did_not_expand() {
     let own = plain.play("a = alloc 40 MiB; free a; set expandable_segments:True; b = alloc 39.5 MiB");
     assert_eq!(own.stats.allocated_bytes.all.current, 79 << 19, "and is split off where nothing is served");
 }
+
+#[test]
+fn the_snapshot_of_a_pool_ends_at_the_first_gap_of_an_expandable_segment() {
+    let config: AllocatorConfig = "expandable_segments:True".parse().unwrap();
+    let mut allocator = CachingAllocator::new(VirtualDevice::new(Bytes::gib(1)), config, Vec::new());
+    let pool = allocator.create_pool(PoolOptions::default());
+    let [low, middle, high] = [(); 3].map(|()| allocate(&mut allocator, Bytes::mib(20), Some(pool)).unwrap());
+    assert_eq!(allocator.pool_snapshot(pool).segments[0].size, Bytes::mib(60));
+    allocator.free(middle).unwrap();
+    // Giving the pool up releases its cache, here the hole, and leaves the blocks in use.
+    allocator.destroy_pool(pool).unwrap();
+    let segments = allocator.pool_snapshot(pool).segments;
+    assert_eq!(segments.len(), 1);
+    assert_eq!((segments[0].addr, segments[0].size), (low.addr(), Bytes::mib(20)));
+    assert_eq!(allocator.snapshot().segments[0].mapped_runs().len(), 2, "the snapshot of all pools has both");
+    allocator.free(low).unwrap();
+    allocator.empty_cache().unwrap();
+    assert_eq!(allocator.pool_snapshot(pool).segments, [], "what follows a gap alone is not listed");
+    allocator.free(high).unwrap();
+}

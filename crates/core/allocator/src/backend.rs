@@ -2,7 +2,8 @@
 
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_record::{
-    AllocationId, Backend, Bytes, DeviceAddr, EventSink, NullSink, PoolId, Snapshot, Stats, StreamId,
+    AllocationId, Backend, Bytes, DeviceAddr, EventSink, NullSink, PoolId, SegmentSnapshot, Snapshot, Stats,
+    StreamId,
 };
 use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
@@ -266,6 +267,18 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
         native_only!(self, "createOrIncrefPool", allocator => Ok(allocator.create_pool(options)))
     }
 
+    /// Creates a pool with an identity ([`CachingAllocator::create_pool_with_id`]).
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError::NotSupported`] under `cudaMallocAsync`.
+    pub fn create_pool_with_id(&mut self, id: PoolId, options: PoolOptions) -> Result<(), AllocError> {
+        native_only!(self, "createOrIncrefPool", allocator => {
+            allocator.create_pool_with_id(id, options);
+            Ok(())
+        })
+    }
+
     /// Directs requests to the pool ([`CachingAllocator::begin_allocate_to_pool`]).
     ///
     /// # Errors
@@ -273,6 +286,19 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     /// The errors of that function, and [`AllocError::NotSupported`] under `cudaMallocAsync`.
     pub fn begin_allocate_to_pool(&mut self, id: PoolId, stream: Option<StreamId>) -> Result<(), AllocError> {
         native_only!(self, "createOrIncrefPool", allocator => allocator.begin_allocate_to_pool(id, stream))
+    }
+
+    /// Directs some requests to the pool ([`CachingAllocator::begin_allocate_to_pool_if`]).
+    ///
+    /// # Errors
+    ///
+    /// The errors of that function, and [`AllocError::NotSupported`] under `cudaMallocAsync`.
+    pub fn begin_allocate_to_pool_if(
+        &mut self,
+        id: PoolId,
+        accepts: impl Fn(StreamId) -> bool + Send + 'static,
+    ) -> Result<(), AllocError> {
+        native_only!(self, "createOrIncrefPool", allocator => allocator.begin_allocate_to_pool_if(id, accepts))
     }
 
     /// Ends the scope on the pool ([`CachingAllocator::end_allocate_to_pool`]).
@@ -319,6 +345,27 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     /// All segments and blocks, by ascending address.
     pub fn snapshot(&self) -> Snapshot {
         either!(self, allocator => allocator.snapshot())
+    }
+
+    /// The segments that PyTorch's snapshot of all memory pools lists, or that of one pool: of an expandable
+    /// segment each run of mapped memory.
+    ///
+    /// # Errors
+    ///
+    /// [`AllocError::NoSnapshot`] under `cudaMallocAsync`.
+    pub fn listed_segments(&self, pool: PoolId) -> Result<Vec<SegmentSnapshot>, AllocError> {
+        let Self::Native(allocator) = self else { return Err(AllocError::NoSnapshot) };
+        let snapshot =
+            if pool == PoolId::DEFAULT { allocator.snapshot() } else { allocator.pool_snapshot(pool) };
+        Ok(snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect())
+    }
+
+    /// The use count of the pool ([`CachingAllocator::pool_use_count`]).
+    pub fn pool_use_count(&self, id: PoolId) -> u32 {
+        match self {
+            Self::Native(allocator) => allocator.pool_use_count(id),
+            Self::CudaMallocAsync(_) => 0,
+        }
     }
 
     /// Tests every invariant; meant for tests.

@@ -126,7 +126,6 @@
 //! * A pool out of use never ends before its last block does. PyTorch uses a counter that is wrong when
 //!   expandable segments are mapped and unmapped in unequal pieces, and may end the pool too early, which
 //!   leaves garbage in snapshots.
-//! * [`CachingAllocator::pool_snapshot`] lists all memory of expandable segments, also after a gap.
 //! * The statistics of active pinned memory fall by the block when its free completes; releases 2.11 and 2.12
 //!   skip blocks that no stream has used, and decrease the bytes by 1 for the others. See [`HostAllocator`].
 //!

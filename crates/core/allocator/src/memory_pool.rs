@@ -120,6 +120,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         debug_assert!(next.is_some(), "2^32 pools do not fit in memory");
         let user = next.unwrap_or(most);
         let id = PoolId { capture: 0, user };
+        self.create_pool_with_id(id, options);
+        id
+    }
+
+    /// [`CachingAllocator::create_pool`] with the identity that the process chose, which counts the pools of
+    /// all its devices (`createOrIncrefPool`). Only a pool that does not exist yet can be made.
+    pub fn create_pool_with_id(&mut self, id: PoolId, options: PoolOptions) {
+        debug_assert!(self.memory_pools.iter().all(|pool| pool.id != id), "each pool has an identity");
         let block_pool = BlockPool::new(options.never_splits);
         self.memory_pools.push(MemoryPool {
             options,
@@ -127,7 +135,6 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             large: block_pool,
             ..MemoryPool::new(id, 1)
         });
-        id
     }
 
     /// Directs requests of `stream`, or of all streams, to the pool until

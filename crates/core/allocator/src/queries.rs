@@ -1,7 +1,7 @@
 //! Queries that change nothing.
 
 use blockyard_device::DeviceMemory;
-use blockyard_record::{Bytes, EventSink, PoolId, Snapshot};
+use blockyard_record::{BlockState, Bytes, EventSink, PoolId, Snapshot};
 
 use crate::CachingAllocator;
 
@@ -19,14 +19,18 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.limit.map_or(1.0, |limit| limit.get() as f64 / total)
     }
 
-    /// The segments of one memory pool, by ascending address (`MemPool.snapshot()`).
-    ///
-    /// Differs: the snapshot has every mapped run of an expandable segment; PyTorch leaves out runs after a
-    /// gap.
+    /// The segments of one memory pool, by ascending address (`MemPool.snapshot()`). As in PyTorch, an
+    /// expandable segment ends at its first gap.
     #[must_use]
     pub fn pool_snapshot(&self, id: PoolId) -> Snapshot {
         let mut snapshot = self.snapshot();
         snapshot.segments.retain(|segment| segment.pool_id == id);
+        for segment in &mut snapshot.segments {
+            let gap = segment.blocks.iter().position(|block| block.state == BlockState::Unmapped);
+            segment.blocks.truncate(gap.unwrap_or(segment.blocks.len()));
+            segment.size = segment.mapped();
+        }
+        snapshot.segments.retain(|segment| !segment.blocks.is_empty());
         snapshot
     }
 }
