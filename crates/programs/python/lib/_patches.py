@@ -61,6 +61,7 @@ def _install_threads():
             return start(self)
         if self._started.is_set():
             raise RuntimeError("threads can only be started once")
+        _refuse_in_pool()
         _host.note("a thread runs to its end when it starts: threads do not take turns here")
         self._started.set()
         try:
@@ -75,6 +76,13 @@ def _install_threads():
     threading.Thread.start = start_here
 
 
+def _refuse_in_pool():
+    """Another thread than that of `use_mem_pool` would not allocate from the pool."""
+    memory = sys.modules.get("torch.cuda.memory")
+    if memory is not None and memory._open_pools:
+        raise NotImplementedError("a thread that starts inside torch.cuda.use_mem_pool is not modeled here")
+
+
 def _run_executor(executors, thread):
     """The first thread of an executor: from now on, executors do their work when it is submitted."""
     import queue
@@ -82,6 +90,7 @@ def _run_executor(executors, thread):
     _host.note("an executor does its work when it is submitted: threads do not take turns here")
 
     def submit(self, function, /, *args, **kwargs):
+        _refuse_in_pool()
         future = executors._base.Future()
         executors._WorkItem(future, function, args, kwargs).run()
         return future

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use blockyard_allocator::{HostAllocation, HostAllocator};
 use blockyard_answers::EstimatedOperator;
 use blockyard_device::VirtualHostMemory;
-use blockyard_record::{Bytes, HostStats, StreamId};
+use blockyard_record::{Bytes, HostStats, PoolId, StreamId};
 use blockyard_rules::{AllocatorConfig, Release};
 
 pub(crate) use self::workspaces::Library;
@@ -141,6 +141,8 @@ pub struct Session {
     estimate_count: Cell<u64>,
     /// The handle of the next stream that a program makes.
     next_stream: Cell<u64>,
+    /// The number of the next memory pool that a program makes, on whichever device.
+    next_pool: Cell<u32>,
     dropout_states: RefCell<Vec<(u8, Option<OwnedBlock>)>>,
     default_dtype: Cell<Dtype>,
     default_device: Cell<Device>,
@@ -212,6 +214,7 @@ impl Session {
             estimates: RefCell::default(),
             estimate_count: Cell::new(0),
             next_stream: Cell::new(1),
+            next_pool: Cell::new(1),
             dropout_states: RefCell::default(),
             default_dtype: Cell::new(Dtype::F32),
             default_device: Cell::new(Device::Cpu),
@@ -288,6 +291,13 @@ impl Session {
         let number = self.next_stream.get();
         self.next_stream.set(number + 1);
         StreamId::new(number)
+    }
+
+    /// The identity of the next memory pool that the program makes.
+    pub(crate) fn next_pool(&self) -> PoolId {
+        let user = self.next_pool.get();
+        self.next_pool.set(user + 1);
+        PoolId { capture: 0, user }
     }
 
     /// Allocates cuDNN's state for dropout, as the first recurrent layer with dropout does on each device.

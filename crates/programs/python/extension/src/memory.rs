@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
-use blockyard_record::{PoolId, Stats, StreamId};
-use blockyard_torch::memory::{Phase, SimulatedGpu};
+use blockyard_record::{PoolId, SegmentSnapshot, Stats, StreamId};
+use blockyard_torch::memory::{Dependence, Phase, PoolOptions, SimulatedGpu};
 use blockyard_torch::session::AttentionKernels;
 use blockyard_torch::{Value, session};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
-use crate::convert;
 use crate::errors::{result, to_exception};
+use crate::{convert, line, run};
 
 /// The device that an argument names: nothing, a number, a text or a `torch.device`.
 fn number(device: &Bound<'_, PyAny>) -> PyResult<u8> {
@@ -36,10 +36,13 @@ fn device(argument: &Bound<'_, PyAny>) -> PyResult<Rc<SimulatedGpu>> {
     result(argument.py(), session().device(index).cloned())
 }
 
+const ADDRESS_REASON: &str =
+    "which of several equally large free blocks is taken depends on addresses that the driver chooses";
+
 /// Marks a number that the program reads if it would be another one under other addresses of segments.
 fn mark_address_dependence<T: PartialEq>(device: &SimulatedGpu, name: &str, read: impl Fn(&Stats) -> T) {
     if device.depends_on_addresses(read) {
-        session().note_estimate(name, "which of several equally large free blocks is taken depends on addresses that the driver chooses");
+        session().note_estimate(name, ADDRESS_REASON);
     }
 }
 
@@ -228,9 +231,69 @@ fn synchronize_stream(argument: Bound<'_, PyAny>, stream: u64) -> PyResult<()> {
     Ok(())
 }
 
+/// The segments of all devices, those of one memory pool where one is named, as `torch.cuda.memory_snapshot`
+/// returns them. No block has a stack, as where no history is recorded.
 #[pyfunction]
-fn create_pool(argument: Bound<'_, PyAny>) -> PyResult<u32> {
-    result(argument.py(), device(&argument)?.create_pool()).map(|pool| pool.user)
+fn snapshot(python: Python<'_>, capture: u32, user: u32) -> PyResult<Bound<'_, PyList>> {
+    let segments = PyList::empty(python);
+    let frames = PyList::empty(python);
+    for index in 0..session().device_count() {
+        let device = result(python, session().device(index).cloned())?;
+        let (listed, dependence) = result(python, device.listed_segments(PoolId { capture, user }))?;
+        match dependence {
+            Dependence::Nothing => {}
+            Dependence::Order => run::add_note(
+                line::current(python),
+                "a snapshot lists segments by address, and the driver chooses addresses: here they rise",
+            ),
+            Dependence::Content => session().note_estimate("memory_snapshot", ADDRESS_REASON),
+        }
+        for segment in &listed {
+            segments.append(segment_dict(&frames, index, segment)?)?;
+        }
+    }
+    Ok(segments)
+}
+
+fn segment_dict<'py>(
+    frames: &Bound<'py, PyList>,
+    device: u8,
+    segment: &SegmentSnapshot,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(frames.py());
+    dict.set_item("device", device)?;
+    dict.set_item("address", segment.addr.get())?;
+    dict.set_item("total_size", segment.size.get())?;
+    dict.set_item("allocated_size", segment.allocated().get())?;
+    dict.set_item("active_size", segment.active().get())?;
+    dict.set_item("requested_size", segment.requested().get())?;
+    dict.set_item("stream", segment.stream.get())?;
+    dict.set_item("segment_type", segment.pool.to_string())?;
+    dict.set_item("segment_pool_id", (segment.pool_id.capture, segment.pool_id.user))?;
+    dict.set_item("is_expandable", segment.is_expandable)?;
+    dict.set_item("frames", frames)?;
+    let blocks = segment.blocks.iter().map(|block| {
+        let dict = PyDict::new(frames.py());
+        dict.set_item("address", block.addr.get())?;
+        dict.set_item("size", block.size.get())?;
+        dict.set_item("requested_size", block.requested.get())?;
+        dict.set_item("state", block.state.name())?;
+        dict.set_item("frames", frames)?;
+        Ok(dict)
+    });
+    dict.set_item("blocks", blocks.collect::<PyResult<Vec<_>>>()?)?;
+    Ok(dict)
+}
+
+#[pyfunction]
+fn create_pool(argument: Bound<'_, PyAny>, never_splits: bool, serves_on_oom: bool) -> PyResult<u32> {
+    let options = PoolOptions { never_splits, serves_on_oom };
+    result(argument.py(), device(&argument)?.create_pool(options)).map(|pool| pool.user)
+}
+
+#[pyfunction]
+fn pool_use_count(argument: Bound<'_, PyAny>, pool: u32) -> PyResult<u32> {
+    Ok(device(&argument)?.pool_use_count(PoolId { capture: 0, user: pool }))
 }
 
 #[pyfunction]
@@ -310,7 +373,7 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add { ($($function:ident)*) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)* } }
     add!(attention_kernels set_engines set_attention_kernels device_index version stat stats host_stats summary empty_cache synchronize
         set_fraction reset_peak reset_accumulated device_count current_device set_device properties non_pytorch_bytes create_stream
-        current_stream set_stream synchronize_stream create_pool begin_pool end_pool destroy_pool set_phase label note_estimate
+        current_stream set_stream synchronize_stream snapshot create_pool pool_use_count begin_pool end_pool destroy_pool set_phase label note_estimate
         set_default_dtype default_dtype set_default_device);
     Ok(())
 }

@@ -183,7 +183,7 @@ fn stop_text(reason: &str) -> String {
 }
 
 /// Notes a remark once for each line.
-fn add_note(line: u32, text: impl Into<String>) {
+pub(crate) fn add_note(line: u32, text: impl Into<String>) {
     let note = ProgramNote { line, text: text.into() };
     with(|run| {
         if !run.notes.contains(&note) {

@@ -27,6 +27,7 @@ mod limits;
 mod modules;
 mod names;
 mod numpy;
+mod pools;
 mod recorded;
 mod referrers;
 mod releases;

@@ -9,7 +9,7 @@
 
 use blockyard_allocator::BackendAllocation;
 use blockyard_device::{AddressOrder, VirtualDevice};
-use blockyard_record::{Bytes, Stats, StreamId};
+use blockyard_record::{Bytes, PoolId, PoolKind, SegmentSnapshot, Stats, StreamId};
 use blockyard_rules::AllocatorConfig;
 
 use super::{Allocator, Sink};
@@ -18,6 +18,29 @@ use crate::{Result, TorchError, session};
 /// An allocation under each of the other orders; `None` where the memory ran out.
 #[derive(Debug, Default)]
 pub(super) struct OtherBlocks([Option<BackendAllocation>; AddressOrder::OTHER_ORDERS]);
+
+/// What of a list of segments depends on the addresses that the driver chooses, beside the addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dependence {
+    /// Neither the segments nor their order.
+    Nothing,
+    /// The order of the segments.
+    Order,
+    /// The segments, or their blocks.
+    Content,
+}
+
+/// All that a snapshot says of a segment but its address.
+type Content = (Bytes, StreamId, PoolId, PoolKind, bool, Vec<(Bytes, Bytes, &'static str)>);
+
+fn contents(segments: &[SegmentSnapshot]) -> Vec<Content> {
+    let content = |segment: &SegmentSnapshot| {
+        let blocks = segment.blocks.iter().map(|block| (block.size, block.requested, block.state.name()));
+        let SegmentSnapshot { size, stream, pool_id, pool, is_expandable, .. } = *segment;
+        (size, stream, pool_id, pool, is_expandable, blocks.collect())
+    };
+    segments.iter().map(content).collect()
+}
 
 /// An allocator for each of the other orders.
 #[derive(Debug)]
@@ -86,6 +109,28 @@ impl OtherAddresses {
                 let _same = allocator.record_stream(allocation, stream);
             }
         }
+    }
+
+    /// What of the listed segments is another one under the other orders.
+    pub(super) fn dependence_of(&self, listed: &[SegmentSnapshot], pool: PoolId) -> Dependence {
+        let in_order = contents(listed);
+        let sorted = |mut contents: Vec<Content>| {
+            contents.sort_unstable();
+            contents
+        };
+        let content = sorted(in_order.clone());
+        let dependence = |other: Vec<Content>| {
+            if other == in_order {
+                Dependence::Nothing
+            } else if sorted(other) == content {
+                Dependence::Order
+            } else {
+                Dependence::Content
+            }
+        };
+        // A backend without snapshots refuses them before it comes here.
+        let others = self.0.iter().filter_map(|other| other.listed_segments(pool).ok());
+        others.map(|other| dependence(contents(&other))).max().unwrap_or(Dependence::Nothing)
     }
 
     /// The statistics under each order.

@@ -1,6 +1,7 @@
 """The functions of `torch.cuda` about memory."""
 
 import collections
+import contextlib
 
 import _torch_memory as _native
 
@@ -178,12 +179,22 @@ def host_memory_stats():
     return collections.OrderedDict(sorted(_native.host_stats().items()))
 
 
-def memory_snapshot(mempool_id=None, include_traces=True):
-    from torch import _names
+_has_history = False
 
-    raise NotImplementedError(
-        "torch.cuda.memory_snapshot is not modeled in programs: the figure shows the segments; --record keeps them"
-    )
+
+def memory_snapshot(mempool_id=None, include_traces=True):
+    if _has_history:
+        raise NotImplementedError(
+            "torch.cuda.memory_snapshot after _record_memory_history is not modeled in programs: its blocks would have "
+            "stacks; leave the recording out, or `blockyard dry-run PROGRAM` runs the program with PyTorch's own code"
+        )
+    pool = (0, 0) if mempool_id is None else (mempool_id[0], mempool_id[1])
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in pool):
+        raise RuntimeError("mempool_id elements must be integers")
+    if not isinstance(include_traces, bool):
+        raise RuntimeError("include_traces must be a boolean")
+    # No pool has another number.
+    return _native.snapshot(*pool) if all(0 <= number < 2**32 for number in pool) else []
 
 
 def get_allocator_backend():
@@ -206,34 +217,53 @@ def caching_allocator_delete(mem_ptr):
 
 
 class MemPool:
-    def __init__(self, allocator=None, use_on_oom=False, **kwargs):
+    def __init__(self, allocator=None, use_on_oom=False, no_split=False):
+        if allocator is not None:
+            raise NotImplementedError(
+                "torch.cuda.MemPool with its own allocator is not modeled here: leave the allocator out"
+            )
         self._device = _native.device_index(None)
-        self._pool = _native.create_pool(None)
+        self._pool = _native.create_pool(None, bool(no_split), bool(use_on_oom))
 
     @property
     def id(self):
         return (0, self._pool)
 
     def use_count(self):
-        return 1
+        return _native.pool_use_count(self._device, self._pool)
+
+    def snapshot(self, include_traces=True):
+        return memory_snapshot(self.id, include_traces=include_traces)
 
     def __del__(self):
-        _native.destroy_pool(self._device, self._pool)
+        if hasattr(self, "_pool"):
+            _native.destroy_pool(self._device, self._pool)
 
 
-class use_mem_pool:
-    def __init__(self, pool, device=None):
-        self._pool, self._device = pool, _native.device_index(device)
+# The memory pools whose scopes are open.
+_open_pools = []
 
-    def __enter__(self):
-        _native.begin_pool(self._device, self._pool._pool)
 
-    def __exit__(self, *exc):
-        _native.end_pool(self._device, self._pool._pool)
+@contextlib.contextmanager
+def use_mem_pool(pool, device=None):
+    index = _native.device_index(device)
+    if index != pool._device:
+        raise NotImplementedError(
+            "torch.cuda.use_mem_pool on another device than the current one at MemPool() is not modeled here: make a "
+            "pool for each device"
+        )
+    _native.begin_pool(index, pool._pool)
+    _open_pools.append(pool._pool)
+    try:
+        yield
+    finally:
+        _open_pools.remove(pool._pool)
+        _native.end_pool(index, pool._pool)
 
 
 def _record_memory_history(enabled="all", *args, **kwargs):
-    pass
+    global _has_history
+    _has_history = _has_history or bool(enabled)
 
 
 def _snapshot(device=None):
