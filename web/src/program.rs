@@ -121,8 +121,8 @@ pub(crate) struct ProgramSignals {
     pub(crate) before: RwSignal<Option<PtrEq<ProgramResult>>>,
     /// The moment with which the figures of the last run opened, until the reader goes to another one.
     pub(crate) opened_at: RwSignal<Option<usize>>,
-    /// The output of PyTorch on an H200 for the example in the editor.
-    pub(crate) recorded_text: RwSignal<Option<String>>,
+    /// The output of PyTorch on an H200 for the example in the editor, for each text of settings.
+    pub(crate) recorded_texts: RwSignal<Vec<(&'static str, String)>>,
     /// The last run, run again with changes.
     pub(crate) trials: RwSignal<Trials>,
     /// The search for the largest value that fits, if one has begun.
@@ -183,7 +183,7 @@ impl Feature<ProgramSignals> {
     /// Makes a typed text the program.
     pub(crate) fn type_text(self, text: String) {
         self.example.set(None);
-        self.recorded_text.set(None);
+        self.recorded_texts.set(Vec::new());
         self.wants_fit.set(false);
         self.input.update(|input| input.text = text);
         self.remember();
@@ -212,13 +212,17 @@ impl Feature<ProgramSignals> {
         let Some(example) = EXAMPLES.iter().find(|example| example.id == id) else { return };
         spawn_local(async move {
             let text = browser::fetch_text(&format!("programs/{}.py", example.id)).await;
-            let recorded = browser::fetch_text(&format!("programs/{}.txt", example.id)).await;
+            let mut recorded = Vec::new();
+            for (conf, ending) in example.recordings() {
+                let text = browser::fetch_text(&format!("programs/{}.{ending}", example.id)).await;
+                recorded.extend(text.map(|text| (*conf, text)));
+            }
             let Some(text) = text else {
                 return self.session.show_error(format!("The example {} could not be fetched.", example.id));
             };
             self.input.set(ProgramInput { text, ..ProgramInput::default() });
             self.example.set(Some(example.id.to_owned()));
-            self.recorded_text.set(recorded);
+            self.recorded_texts.set(recorded);
             self.run();
         });
     }

@@ -1,18 +1,33 @@
 //! The programs that come with the page, and the GPUs to choose from.
 
-/// A program that comes with the page. A text file beside it has the output of PyTorch on an H200.
+/// A program that comes with the page. Text files beside it have the output of PyTorch on an H200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Example {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
 }
 
-pub(crate) static EXAMPLES: [Example; 5] = [
+impl Example {
+    /// The settings under which the program was recorded, and how the names of the recordings end.
+    pub(crate) fn recordings(self) -> &'static [(&'static str, &'static str)] {
+        let both: &[_] = &[("", "txt"), ("expandable_segments:True", "expandable_segments.txt")];
+        if self.id.starts_with("fragmentation") { both } else { both.split_at(1).0 }
+    }
+}
+
+pub(crate) static EXAMPLES: [Example; 12] = [
     Example { id: "mlp_adam", title: "An MLP with Adam" },
     Example { id: "language_model", title: "A small language model" },
     Example { id: "autoencoder", title: "An autoencoder with BatchNorm" },
     Example { id: "checkpoint_and_autocast", title: "Checkpointing and autocast" },
     Example { id: "memory_of_operators", title: "What operators allocate" },
+    Example { id: "fragmentation_1_blocks", title: "Fragmentation 1: blocks" },
+    Example { id: "fragmentation_2_small_first", title: "Fragmentation 2: small tensors first" },
+    Example { id: "fragmentation_3_large_first", title: "Fragmentation 3: large tensors first" },
+    Example { id: "fragmentation_4_pages", title: "Fragmentation 4: pages" },
+    Example { id: "fragmentation_5_both_orders", title: "Fragmentation 5: both orders" },
+    Example { id: "fragmentation_6_kept", title: "Fragmentation 6: what is kept" },
+    Example { id: "fragmentation_7_one_mib", title: "Fragmentation 7: 1 MiB" },
 ];
 
 /// The GPU whose numbers were compared with recordings.

@@ -182,11 +182,12 @@ fn remarks(session: Session) -> AnyView {
 fn comparison(session: Session) -> AnyView {
     let content = move || {
         let result = session.shown_program()?;
-        let recorded = session.program().recorded_text.get()?;
+        let conf = result.input.conf.trim();
+        let recorded =
+            session.program().recorded_texts.get().into_iter().find(|(known, _)| *known == conf)?.1;
         let is_as_recorded = result.input.gpu == DEFAULT_GPU
             && result.input.release == Release::OF_RECORDED_OPERATORS
-            && result.input.capacity.trim().is_empty()
-            && result.input.conf.trim().is_empty();
+            && result.input.capacity.trim().is_empty();
         if !is_as_recorded || session.program().status.with(|status| *status != ProgramStatus::Idle) {
             return None;
         }
