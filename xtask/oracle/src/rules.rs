@@ -169,7 +169,7 @@ impl Rules {
                 let is_lower = limit < self.split_limit && self.tensors > 0;
                 let is_mixed = self.is_mixed || text.contains(EXPANSION) && self.tensors > 0;
                 let has_unused = self.pools.values().any(|pool| pool.uses == Uses::Left);
-                // Up to 2.9 PyTorch reads behind the end of such a text.
+                // Up to 2.9 PyTorch reads past the end of such a text.
                 let is_open = self.release.has_one_parser()
                     && text.rfind('[').is_some_and(|open| text.rfind(']').is_none_or(|close| close < open));
                 if is_open || is_lower || is_mixed && limit != u64::MAX || expands && has_unused {

@@ -32,7 +32,7 @@ pub enum ConfigError {
         /// The option's name.
         option: &'static str,
     },
-    /// The text ends behind `backend:`, up to release 2.9.
+    /// The text ends past `backend:`, up to release 2.9.
     #[error("Error parsing backend value")]
     NoBackend,
     /// The text ends where a number of divisions was expected, up to release 2.9.

@@ -7,7 +7,7 @@ use crate::size::{DEFAULT_LARGE_SEGMENT_SIZE, UNLIMITED};
 use crate::{Backend, Bytes};
 
 /// The backend that a text selects while the library loads: the first one that is named and known. A text
-/// without one is no error (`parseEnvForBackend`).
+/// without one is not an error (`parseEnvForBackend`).
 pub(super) fn backend_at_load(text: &str) -> Backend {
     let options = text.split(|letter: char| letter.is_ascii_whitespace() || letter == ',');
     let named = options.filter_map(|option| {
@@ -155,7 +155,7 @@ impl AllocatorConfig {
                 (last, is_first) = (index, false);
             }
             at += 3;
-            // PyTorch reads behind the end of a text that ends here.
+            // PyTorch reads past the end of a text that ends here.
             if tokens.get(at)? != "]" {
                 expect(tokens, at, ",")?;
                 at += 1;
