@@ -10,14 +10,14 @@ use crate::{Backend, Bytes};
 /// without one is not an error (`parseEnvForBackend`).
 pub(super) fn backend_at_load(text: &str) -> Backend {
     let options = text.split(|letter: char| letter.is_ascii_whitespace() || letter == ',');
-    let named = options.filter_map(|option| {
+    let mut named = options.filter_map(|option| {
         let mut parts = option.split(':').filter(|part| !part.is_empty());
         if parts.next() == Some("backend") { parts.next() } else { None }
     });
     let known = |name: &str| {
         [Backend::Native, Backend::CudaMallocAsync].into_iter().find(|known| known.name() == name)
     };
-    named.filter_map(known).next().unwrap_or(Backend::Native)
+    named.find_map(known).unwrap_or(Backend::Native)
 }
 
 impl AllocatorConfig {
