@@ -58,6 +58,22 @@ fn large_integers_of_the_host_are_known_until_the_work_of_a_run_is_done() {
     assert!(sentences[0].contains("program.py:12: "), "{sentences:?}");
 }
 
+/// A sparse tensor of the host whose places a kernel counts.
+const SPARSE: &str = "\
+import torch
+links = torch.tensor([[0, 1, 2, 4], [1, 2, 0, 4]])
+a = torch.sparse_coo_tensor(links, torch.rand(4), (5, 5)).cuda()
+print(a.coalesce()._nnz(), (a @ torch.rand(5, 3, device='cuda')).shape)
+";
+
+#[test]
+fn places_of_a_sparse_tensor_are_assumed_to_be_different() {
+    let Some((report, lines)) = done(SPARSE, &[]) else { return };
+    assert_eq!(lines.last().map(String::as_str), Some("4 torch.Size([5, 3])"), "a warning may come first");
+    let sentences = report.sentences();
+    assert!(sentences.iter().any(|line| line.ends_with("assumed to be 4")), "{sentences:?}");
+}
+
 /// Arguments that are freed when the operator ends, and arguments that the operator writes.
 const ARGUMENTS: &str = "\
 import torch

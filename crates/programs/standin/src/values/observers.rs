@@ -30,6 +30,8 @@ const MAX_WORK: u64 = 1 << 29;
 const SORT_WORK: u64 = 32;
 /// The share of unknown numbers that are assumed to be equal to a number, where equal ones are counted.
 const SHARE_OF_EQUAL: f64 = 0.125;
+/// The operator that adds up the numbers of a sparse tensor's equal places.
+const COALESCE: &CStr = c"aten::_coalesce";
 /// `RTLD_NOLOAD`: `dlopen` gives a library that is loaded already, and loads none.
 const NOT_LOADED: i32 = 4;
 
@@ -289,6 +291,12 @@ fn start_operator(
         }
         std::slice::from_raw_parts(list as *const IValue, operator.kinds.len())
     };
+    if name == COALESCE {
+        // All places are assumed to be different: most programs make a sparse tensor without doubles.
+        let places = arguments.first().and_then(|boxed| unobserved(|| torch.tensors.places(boxed)));
+        frame.count = places.map(|places| (places, true));
+        return frame;
+    }
     let given = OperatorCall { arguments, layout, functions: &torch.tensors };
     let mut look = given.summarize(operator);
     if !look.is_on_device {

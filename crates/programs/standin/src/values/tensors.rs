@@ -102,6 +102,8 @@ pub(super) struct Functions {
     data: Get<u64>,
     device: Get<i32>,
     is_defined: Get<bool>,
+    /// `at::_ops::_nnz::call`, which has no name in C.
+    places: Option<unsafe extern "C" fn(*const c_void) -> i64>,
 }
 
 impl Functions {
@@ -122,6 +124,10 @@ impl Functions {
             data: function!(b"aoti_torch_get_data_ptr\0"),
             device: function!(b"aoti_torch_get_device_type\0"),
             is_defined: function!(b"aoti_torch_is_defined\0"),
+            // SAFETY: a reference to a tensor is an address, and the result a number of 64 bits.
+            places: unsafe { torch.get(b"_ZN2at4_ops4_nnz4callERKNS_6TensorE\0") }
+                .ok()
+                .map(|function| *function),
         })
     }
 
@@ -138,6 +144,12 @@ impl Functions {
         let mut device = 0;
         // SAFETY: a tensor's handle is the address of the place that holds its object: the box.
         unsafe { (self.device)(std::ptr::from_ref(boxed).cast(), &raw mut device) == 0 && device == CUDA }
+    }
+
+    /// How many places a boxed sparse tensor (COO) lists; `None` where PyTorch's library has no such function.
+    pub(super) fn places(&self, boxed: &IValue) -> Option<i64> {
+        // SAFETY: the function does not fail for a sparse tensor. A tensor is the place that holds its object.
+        self.places.map(|places| unsafe { places(std::ptr::from_ref(boxed).cast()) })
     }
 
     /// A boxed tensor that has bytes; `None` for a type that is left alone.
