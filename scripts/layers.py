@@ -337,34 +337,26 @@ def encoded(lists, text, level, count, rows):
     return bytes(out)
 
 
-def numbers(data, at=0):
-    """Reads what `convolutions.number` wrote: each number with the place after it."""
-    while at < len(data):
-        value = shift = 0
-        while True:
-            value, at, shift = value | (data[at] & 127) << shift, at + 1, shift + 7
-            if data[at - 1] < 128:
-                break
-        yield value, at
+def numbers(data):
+    """Reads what `convolutions.number` wrote, from an iterator over bytes."""
+    for byte in data:
+        value, shift = byte & 127, 7
+        while byte >= 128:
+            byte = next(data)
+            value, shift = value | (byte & 127) << shift, shift + 7
+        yield value
 
 
 def kept(path):
     """A table's lists of batches, and the bodies of its layers by name and number of images of one."""
-    data = zlib.decompress(open(path, "rb").read())
-
-    def read():
-        nonlocal at
-        value, at = next(numbers(data, at))
-        return value
-
-    at = 0
+    data = iter(zlib.decompress(open(path, "rb").read()))
+    read = numbers(data).__next__
     lists = [list(itertools.accumulate([read() for _ in range(read())])) for _ in range(read())]
     name, found = 0, {}
     for _ in range(read()):
         name, size = name + read(), read()
-        body = data[at : at + size]
-        at += size
-        factor = list(itertools.islice(numbers(body), 2))[1][0]
+        body = bytes(itertools.islice(data, size))
+        _, factor = itertools.islice(numbers(iter(body)), 2)
         found.setdefault((name, factor), []).append(body)
     return lists, found
 

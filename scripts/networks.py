@@ -891,8 +891,9 @@ def listed(job):
     return name, rows
 
 
+PARTS = {"sequences": sequences, "images": images}
 JOBS = {}
-for network, *job in globals()[sys.argv[2] if len(sys.argv) > 2 else "networks"]():
+for network, *job in PARTS[sys.argv[2]]() if len(sys.argv) > 2 else networks():
     JOBS.setdefault(network, []).append(job)
 JOBS = list(JOBS.items())
 

@@ -16,17 +16,19 @@ what = sys.argv[1]
 if "history" in sys.argv:
     torch.cuda.memory._record_memory_history(max_entries=100_000, stacks="python")
 torch.manual_seed(0)
+
+
+def step():
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+
+
 if what == "gpt":
     layer = nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True, device="cuda")
     model = nn.TransformerEncoder(layer, 12).cuda()
     optimizer = torch.optim.AdamW(model.parameters())
     x = torch.randn(16, 256, 512, device="cuda")
-
-    def step():
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-
     steps = 40
 elif what == "resnet":
     import torchvision
@@ -34,12 +36,6 @@ elif what == "resnet":
     model = torchvision.models.resnet50().cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     x = torch.randn(64, 3, 224, 224, device="cuda")
-
-    def step():
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-
     steps = 20
 else:
     weight = nn.Parameter(torch.zeros(1, device="cuda"))

@@ -88,7 +88,7 @@ def gpu(wanted, out, options):
         return subprocess.Popen(command, stdout=output[0], stderr=output[1]), output, time.monotonic()
 
     def end(program):
-        process, output, begin = running.pop(program)
+        process, output, _ = running.pop(program)
         text = []
         for file in output:
             file.seek(0)
@@ -148,18 +148,18 @@ def run_dry(options, *arguments):
 def dry(wanted, out, options):
     def one(program):
         with tempfile.TemporaryDirectory() as folder:
-            report = pathlib.Path(folder, "report.json")
-            done = run_dry(options, "--json", report, HERE / "step.py", *program)
+            file = pathlib.Path(folder, "report.json")
+            done = run_dry(options, "--json", file, HERE / "step.py", *program)
             row = answer_of(done, program)
-            if report.exists():
-                told = json.loads(report.read_text())
-                peak = told["peaks"][0] if told["peaks"] else {}
+            if file.exists():
+                report = json.loads(file.read_text())
+                peak = report["peaks"][0] if report["peaks"] else {}
                 row.update({name: peak[name] for name in ("allocated", "reserved") if name in peak})
                 row.update(
-                    exact=told["exact"],
-                    why=sorted({note["text"].replace(f"{HERE}/", "") for note in told["notes"]})[:3],
+                    exact=report["exact"],
+                    why=sorted({note["text"].replace(f"{HERE}/", "") for note in report["notes"]})[:3],
                 )
-                orders = told["addresses"]
+                orders = report["addresses"]
                 if orders["equal"] is False:
                     row["why"].append("the numbers depend on the addresses of segments")
                     row["range"] = {name: orders["peaks"][0][name] for name in ("allocated", "reserved")}
@@ -225,7 +225,7 @@ def inside_formulas(model, *batches):
         with torch.device("cuda"):
             inputs, _ = step.data(model, batch)
         with contextlib.redirect_stdout(sys.stderr):
-            told = torchinfo.summary(module, input_data=[inputs], device="cuda", mode="train", verbose=0)
+            summary = torchinfo.summary(module, input_data=[inputs], device="cuda", mode="train", verbose=0)
         outputs = []
 
         def note(_, __, output, outputs=outputs):
@@ -241,7 +241,7 @@ def inside_formulas(model, *batches):
             "model": model,
             "batch": batch,
             "accelerate": int(max(estimate_training_usage(size, mixed).values())),
-            "torchinfo": int(told.total_input + told.total_output_bytes + told.total_param_bytes),
+            "torchinfo": int(summary.total_input + summary.total_output_bytes + summary.total_param_bytes),
             "vram_check": vram_check.estimate(count, batch, "fp32", programs.optimizer_kind(model)).total_bytes,
             "formula": weights + states + sum(outputs),
         }

@@ -213,7 +213,7 @@ impl Feature<ProgramSignals> {
         spawn_local(async move {
             let text = browser::fetch_text(&format!("programs/{}.py", example.id)).await;
             let mut recorded = Vec::new();
-            for (conf, ending) in example.recordings() {
+            for (conf, ending) in example.recordings {
                 let text = browser::fetch_text(&format!("programs/{}.{ending}", example.id)).await;
                 recorded.extend(text.map(|text| (*conf, text)));
             }

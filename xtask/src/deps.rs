@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use cargo_metadata::{DependencyKind, Metadata};
@@ -163,11 +162,9 @@ fn violations(graph: &Graph) -> Vec<String> {
 /// From each package of [`OFFLINE`] to all packages that it ships with, at any distance. Each is resolved alone:
 /// the features that other packages want of a package are not in its program.
 fn shipped_packages(workspace: &Workspace) -> Result<Graph> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let row = |package: &&str| {
-        let mut tree = Command::new(&cargo);
-        tree.args(["tree", "--edges", "normal", "--target", "all", "--prefix", "none", "--package", package]);
-        let output = tree.current_dir(workspace.root()).output().context("cargo tree")?;
+        let tree = ["tree", "--edges", "normal", "--target", "all", "--prefix", "none", "--package", package];
+        let output = workspace.cargo(tree).output().context("cargo tree")?;
         ensure!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
         let lines = String::from_utf8(output.stdout)?;
         let names = lines.lines().filter_map(|line| line.split_whitespace().next());

@@ -5,29 +5,34 @@
 pub(crate) struct Example {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
+    /// The settings under which it was recorded, and how the names of these text files end.
+    pub(crate) recordings: &'static [(&'static str, &'static str)],
 }
 
-impl Example {
-    /// The settings under which the program was recorded, and how the names of the recordings end.
-    pub(crate) fn recordings(self) -> &'static [(&'static str, &'static str)] {
-        let both: &[_] = &[("", "txt"), ("expandable_segments:True", "expandable_segments.txt")];
-        if self.id.starts_with("fragmentation") { both } else { both.split_at(1).0 }
-    }
-}
+const DEFAULT: &[(&str, &str)] = &[("", "txt")];
+const BOTH: &[(&str, &str)] = &[("", "txt"), ("expandable_segments:True", "expandable_segments.txt")];
 
 pub(crate) static EXAMPLES: [Example; 12] = [
-    Example { id: "mlp_adam", title: "An MLP with Adam" },
-    Example { id: "language_model", title: "A small language model" },
-    Example { id: "autoencoder", title: "An autoencoder with BatchNorm" },
-    Example { id: "checkpoint_and_autocast", title: "Checkpointing and autocast" },
-    Example { id: "memory_of_operators", title: "What operators allocate" },
-    Example { id: "fragmentation_1_blocks", title: "Fragmentation 1: blocks" },
-    Example { id: "fragmentation_2_small_first", title: "Fragmentation 2: small tensors first" },
-    Example { id: "fragmentation_3_large_first", title: "Fragmentation 3: large tensors first" },
-    Example { id: "fragmentation_4_pages", title: "Fragmentation 4: pages" },
-    Example { id: "fragmentation_5_both_orders", title: "Fragmentation 5: both orders" },
-    Example { id: "fragmentation_6_kept", title: "Fragmentation 6: what is kept" },
-    Example { id: "fragmentation_7_one_mib", title: "Fragmentation 7: 1 MiB" },
+    Example { id: "mlp_adam", title: "An MLP with Adam", recordings: DEFAULT },
+    Example { id: "language_model", title: "A small language model", recordings: DEFAULT },
+    Example { id: "autoencoder", title: "An autoencoder with BatchNorm", recordings: DEFAULT },
+    Example { id: "checkpoint_and_autocast", title: "Checkpointing and autocast", recordings: DEFAULT },
+    Example { id: "memory_of_operators", title: "What operators allocate", recordings: DEFAULT },
+    Example { id: "fragmentation_1_blocks", title: "Fragmentation 1: blocks", recordings: BOTH },
+    Example {
+        id: "fragmentation_2_small_first",
+        title: "Fragmentation 2: small tensors first",
+        recordings: BOTH,
+    },
+    Example {
+        id: "fragmentation_3_large_first",
+        title: "Fragmentation 3: large tensors first",
+        recordings: BOTH,
+    },
+    Example { id: "fragmentation_4_pages", title: "Fragmentation 4: pages", recordings: BOTH },
+    Example { id: "fragmentation_5_both_orders", title: "Fragmentation 5: both orders", recordings: BOTH },
+    Example { id: "fragmentation_6_kept", title: "Fragmentation 6: what is kept", recordings: BOTH },
+    Example { id: "fragmentation_7_one_mib", title: "Fragmentation 7: 1 MiB", recordings: BOTH },
 ];
 
 /// The GPU whose numbers were compared with recordings.

@@ -45,7 +45,7 @@ pub(super) fn choose(rng: &mut Rng, release: Release) -> Choice {
     let mut choice = Choice { large_mib: 20, changes: rng.u8(..4) == 0, ..Choice::default() };
     let mut parts = Vec::new();
     // The lower bounds of others depend on this one.
-    if has("large_segment_size_mb") && release.minor() >= 11 {
+    if has("large_segment_size_mb") && release.has_large_segment_size() {
         choice.large_mib = [11, 12, 13, 16, 20, 24, 32, 64][rng.usize(..8)];
         parts.push(format!("large_segment_size_mb:{}", choice.large_mib));
     }

@@ -26,6 +26,11 @@ pub(super) fn backend_at_load(text: &str) -> Result<Backend, ConfigError> {
     Ok(Backend::Native)
 }
 
+/// The backend with this name in settings.
+pub(super) fn backend_named(name: &str) -> Option<Backend> {
+    [Backend::Native, Backend::CudaMallocAsync].into_iter().find(|known| known.name() == name)
+}
+
 impl AllocatorConfig {
     /// Mirrors `AcceleratorAllocatorConfig::parseArgs`.
     pub(super) fn apply_generic(&mut self, text: &str) -> Result<(), ConfigError> {
@@ -173,9 +178,7 @@ impl AllocatorConfig {
 
     /// The backend is selected while the library loads. Later texts can only name the same backend.
     pub(super) fn check_backend(&self, name: &str) -> Result<Backend, ConfigError> {
-        let known =
-            [Backend::Native, Backend::CudaMallocAsync].into_iter().find(|known| known.name() == name);
-        let asked = known.ok_or(ConfigError::Backend)?;
+        let asked = backend_named(name).ok_or(ConfigError::Backend)?;
         if asked == self.backend {
             Ok(asked)
         } else {

@@ -1,6 +1,7 @@
 //! PyTorch's parser of a settings text up to release 2.9: one for all keys, which checks each separator.
 
 use super::keys::is_known_key;
+use super::parse::{IGNORED_BY_MALLOC_ASYNC, backend_named};
 use super::tokens::Tokens;
 use super::{AllocatorConfig, ConfigError, MAX_MIB, MAX_REGISTER_THREADS, ROUNDUP_INTERVALS};
 use crate::size::{DEFAULT_LARGE_SEGMENT_SIZE, UNLIMITED};
@@ -14,10 +15,7 @@ pub(super) fn backend_at_load(text: &str) -> Backend {
         let mut parts = option.split(':').filter(|part| !part.is_empty());
         if parts.next() == Some("backend") { parts.next() } else { None }
     });
-    let known = |name: &str| {
-        [Backend::Native, Backend::CudaMallocAsync].into_iter().find(|known| known.name() == name)
-    };
-    named.find_map(known).unwrap_or(Backend::Native)
+    named.find_map(backend_named).unwrap_or(Backend::Native)
 }
 
 impl AllocatorConfig {
@@ -53,7 +51,7 @@ impl AllocatorConfig {
             }
         }
         if is_async && has_native_option {
-            self.warnings.push(super::parse::IGNORED_BY_MALLOC_ASYNC.to_owned());
+            self.warnings.push(IGNORED_BY_MALLOC_ASYNC.to_owned());
         }
         Ok(())
     }

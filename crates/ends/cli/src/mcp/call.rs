@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 /// The least time between two notifications about one call.
 const MIN_BETWEEN: Duration = Duration::from_millis(100);
 
-/// A call of a tool that a thread of its own answers.
+/// A call of a tool. Its own thread answers it.
 #[derive(Debug)]
 pub(super) struct ToolCall {
     context: RequestContext<RoleServer>,
