@@ -9,9 +9,12 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_pytorch::snapshot::{self, SnapshotFile};
-use blockyard_record::TraceAction;
+use blockyard_allocator::CachingAllocator;
+use blockyard_device::VirtualDevice;
+use blockyard_pytorch::snapshot::{self, SnapshotFile, SnapshotSettings};
+use blockyard_record::{Bytes, Recorder, RunInfo, StepOutcome, StreamId, TraceAction};
 use blockyard_replay::{Certificate, certify};
+use blockyard_rules::{AllocatorConfig, Dialect, Release};
 
 fn open(name: &str) -> SnapshotFile {
     let end = if name.starts_with("small") { "pickle" } else { "pickle.gz" };
@@ -71,6 +74,52 @@ fn host_memory_has_no_certificate_of_a_gpus_allocator() {
     let found = certificate(&file, place).answer;
     assert_eq!((found.sentence.as_str(), found.placements), ("nothing to compare", 0));
     assert_eq!(found.reasons, ["not replayed: host (pinned) memory has another allocator than a GPU"]);
+}
+
+/// A run under these rules: its snapshot, written and read again.
+fn written_and_read(release: Release, conf: &str) -> SnapshotFile {
+    let capacity = Bytes::gib(8);
+    let info = RunInfo { capacity, max_split_size: -1, release, conf: conf.to_owned(), ..RunInfo::default() };
+    let config = AllocatorConfig::parse(conf, release).expect("the settings are PyTorch's");
+    let mut ours = CachingAllocator::new(VirtualDevice::new(capacity), config, Recorder::new(info));
+    let mut held = Vec::new();
+    for index in 0..200_u64 {
+        let size =
+            Bytes::new([300, 512, 1000, 4096, 700_000, 1 << 20, 3 << 20, 11 << 20][index as usize % 8]);
+        held.push(ours.allocate(size, StreamId::DEFAULT).expect("the device is large"));
+        if index % 3 == 0 {
+            let oldest = held.remove(held.len() / 2);
+            ours.free(oldest).expect("it was allocated");
+        }
+    }
+    let mut recorder = ours.into_sink();
+    recorder.finish_step(StepOutcome::Done);
+    let recording = recorder.finish().expect("the run is short");
+    drop(held);
+    let mut bytes = Vec::new();
+    let made = SnapshotFile::from_recordings(&[(0, &recording)]).expect("a recording adds up");
+    made.write_pickle(&mut bytes).expect("memory is large");
+    snapshot::read(bytes.as_slice(), &mut |_| ControlFlow::Continue(())).expect("we wrote a snapshot")
+}
+
+#[test]
+fn the_sizes_of_blocks_tell_the_dialect_and_its_rules_replay_it() {
+    for conf in ["", "expandable_segments:True"] {
+        for dialect in [Dialect::Cuda, Dialect::Ascend] {
+            let mut file = written_and_read(Release::V2_11.with_dialect(dialect), conf);
+            assert_eq!(file.dialect, dialect);
+            // Files of torch_npu have no settings.
+            file.settings = SnapshotSettings::default();
+            let found = certificate(&file, 0).answer;
+            assert!(found.is_complete, "{dialect:?} {conf}: {:?}", found.first_difference);
+            assert_eq!((found.placements, found.identical), (200, 200));
+            let names_ascend = found.notes.iter().any(|note| note.contains("Ascend"));
+            assert_eq!(names_ascend, dialect == Dialect::Ascend, "{:?}", found.notes);
+            let other = if dialect == Dialect::Cuda { Dialect::Ascend } else { Dialect::Cuda };
+            file.dialect = other;
+            assert!(!certificate(&file, 0).answer.is_complete, "{dialect:?} is not {other:?}");
+        }
+    }
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl Conditions {
     /// The release whose rules hold for a run under these conditions.
     #[must_use]
     pub fn release_of(&self, run: &Run) -> Release {
-        self.release.unwrap_or(run.release)
+        self.release.map_or(run.release, |release| release.with_dialect_of(run.release))
     }
 
     /// The settings of a run under these conditions, as the release reads them.

@@ -85,7 +85,7 @@ fn from_device(
         .any(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
     if !has_requests && simulation.is_none() {
         let state = DeviceState::of(file, device);
-        let mut run = Run::from_state(&name, &file.settings.conf, file.release(), state);
+        let mut run = Run::from_state(&name, file.conf_of(device), file.release(), state);
         run.recorded.held_at_end = device.active_at_end();
         run.add_notes(&file.notes);
         return Ok(run);
@@ -94,7 +94,7 @@ fn from_device(
     let (config, left_out) = known_config(&recorded.meta.conf, recorded.meta.release());
     let full = match simulation {
         Some(simulation) => {
-            simulation.release.version().clone_into(&mut recorded.meta.torch);
+            recorded.meta.torch = simulation.release.with_dialect_of(file.release()).to_string();
             Some(simulation.capacity)
         }
         None => full_device(device, &config, recorded.meta.release())?,

@@ -47,7 +47,7 @@ impl DeviceState {
     }
 
     pub(crate) fn of(file: &SnapshotFile, device: &DeviceSnapshot) -> Self {
-        let conf = &file.settings.conf;
+        let conf = file.conf_of(device);
         let release = file.release();
         let config = AllocatorConfig::parse(&known_config(conf, release).0, release).unwrap_or_default();
         let mut state =

@@ -59,16 +59,16 @@ impl BlasVariables {
     /// How long workspaces are kept.
     #[must_use]
     pub fn workspaces(&self, release: Release) -> BlasWorkspaces {
-        let is_kept = match release {
-            Release::V2_8 | Release::V2_9 | Release::V2_10 | Release::V2_11 => {
+        let is_kept = match release.minor() {
+            ..=11 => {
                 return match self.is_unified {
                     Some(true) => BlasWorkspaces::Shared,
-                    _ if release == Release::V2_8 => BlasWorkspaces::LtForEachCall,
+                    _ if release.minor() == 8 => BlasWorkspaces::LtForEachCall,
                     _ => BlasWorkspaces::Kept,
                 };
             }
-            Release::V2_12 | Release::V2_13 | Release::V2_14 => true,
-            Release::V2_15 => self.is_cached == Some(true),
+            12..=14 => true,
+            _ => self.is_cached == Some(true),
         };
         match (is_kept, self.is_unified) {
             (false, _) => BlasWorkspaces::ForEachCall,

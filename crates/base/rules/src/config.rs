@@ -326,7 +326,24 @@ impl AllocatorConfig {
             return self.apply_single(text);
         }
         self.apply_generic(text)?;
-        self.apply_cuda(text)
+        self.apply_cuda(text)?;
+        self.leave_out_foreign_settings();
+        Ok(())
+    }
+
+    /// Gives settings that the dialect does not read their defaults.
+    fn leave_out_foreign_settings(&mut self) {
+        if self.release.dialect().has_all_settings() {
+            return;
+        }
+        *self = Self {
+            text: std::mem::take(&mut self.text),
+            expandable_segments: self.expandable_segments,
+            per_process_memory_fraction: self.per_process_memory_fraction,
+            is_caching: self.is_caching,
+            warnings: std::mem::take(&mut self.warnings),
+            ..Self::of(self.release)
+        };
     }
 }
 

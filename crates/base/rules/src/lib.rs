@@ -23,7 +23,7 @@
 //!
 //! # Reading order
 //!
-//! `release` (the releases of PyTorch), `blas` (workspaces of products of matrices), `size` (thresholds and
+//! `release` (the releases of PyTorch), `dialect` (whose GPUs a build is for), `blas` (workspaces of products of matrices), `size` (thresholds and
 //! rounding), `config` (settings and their syntax, as two parsers read them; [`Environment`] is the order of
 //! the environment variables), `bytes` (numbers of bytes), `pool_kind` (the two block pools), `backend`
 //! (which allocator a setting chooses).
@@ -34,6 +34,7 @@ mod backend;
 mod blas;
 mod bytes;
 mod config;
+mod dialect;
 mod pool_kind;
 mod release;
 mod schema;
@@ -47,5 +48,6 @@ pub use config::{
     SettingKey, conf_text, has_setting, known_config, left_out_note, setting_values, shell_line,
     with_setting,
 };
+pub use dialect::Dialect;
 pub use pool_kind::PoolKind;
 pub use release::{ExpandableAdvice, Release, ReleaseError};

@@ -3,40 +3,33 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::Bytes;
+use crate::{Bytes, Dialect};
 
-/// A minor release of PyTorch, oldest first. Patch releases have the rules of their minor release.
+/// A minor release of PyTorch, and whose GPUs its build is for. Patch releases have the rules of their minor
+/// release.
 ///
-/// Releases have no public order: what a release does is a method, so that no other crate decides it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Release {
-    /// 2.8.
-    #[serde(rename = "2.8")]
-    V2_8,
-    /// 2.9.
-    #[serde(rename = "2.9")]
-    V2_9,
-    /// 2.10.
-    #[serde(rename = "2.10")]
-    V2_10,
-    /// 2.11.
-    #[serde(rename = "2.11")]
-    V2_11,
-    /// 2.12.
-    #[serde(rename = "2.12")]
-    V2_12,
-    /// 2.13.
-    #[serde(rename = "2.13")]
-    V2_13,
-    /// 2.14.
-    #[serde(rename = "2.14")]
-    V2_14,
-    /// 2.15.
+/// Releases have no public order: what a release does is a method, so that no other crate decides it. The
+/// written form is `2.11` for CUDA, and `2.11+xpu`, `2.11+rocm` or `2.11+npu` for another
+/// [dialect](Release::dialect).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Release {
+    minor: Minor,
+    dialect: Dialect,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Minor {
+    V8,
+    V9,
+    V10,
+    V11,
+    V12,
+    V13,
+    V14,
     #[default]
-    #[serde(rename = "2.15")]
-    V2_15,
+    V15,
 }
 
 /// What PyTorch advises at the end of the text of `torch.OutOfMemoryError`, where expandable segments serve
@@ -52,7 +45,47 @@ pub enum ExpandableAdvice {
 }
 
 impl Release {
-    /// All releases, oldest first.
+    /// 2.8 for CUDA.
+    pub const V2_8: Self = Self::cuda(Minor::V8);
+    /// 2.9 for CUDA.
+    pub const V2_9: Self = Self::cuda(Minor::V9);
+    /// 2.10 for CUDA.
+    pub const V2_10: Self = Self::cuda(Minor::V10);
+    /// 2.11 for CUDA.
+    pub const V2_11: Self = Self::cuda(Minor::V11);
+    /// 2.12 for CUDA.
+    pub const V2_12: Self = Self::cuda(Minor::V12);
+    /// 2.13 for CUDA.
+    pub const V2_13: Self = Self::cuda(Minor::V13);
+    /// 2.14 for CUDA.
+    pub const V2_14: Self = Self::cuda(Minor::V14);
+    /// 2.15 for CUDA.
+    pub const V2_15: Self = Self::cuda(Minor::V15);
+
+    const fn cuda(minor: Minor) -> Self {
+        Self { minor, dialect: Dialect::Cuda }
+    }
+
+    /// The same release for the GPUs of this dialect.
+    #[must_use]
+    pub const fn with_dialect(self, dialect: Dialect) -> Self {
+        Self { minor: self.minor, dialect }
+    }
+
+    /// This release with the dialect of a run, where it names no other dialect than CUDA's.
+    #[must_use]
+    pub const fn with_dialect_of(self, run: Self) -> Self {
+        if matches!(self.dialect, Dialect::Cuda) { self.with_dialect(run.dialect) } else { self }
+    }
+
+    /// Whose GPUs the build of PyTorch is for.
+    #[inline]
+    #[must_use]
+    pub const fn dialect(self) -> Dialect {
+        self.dialect
+    }
+
+    /// All releases for CUDA, oldest first.
     pub const ALL: [Self; 8] = [
         Self::V2_8,
         Self::V2_9,
@@ -74,15 +107,15 @@ impl Release {
     /// The name without a patch number: `2.11`.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::V2_8 => "2.8",
-            Self::V2_9 => "2.9",
-            Self::V2_10 => "2.10",
-            Self::V2_11 => "2.11",
-            Self::V2_12 => "2.12",
-            Self::V2_13 => "2.13",
-            Self::V2_14 => "2.14",
-            Self::V2_15 => "2.15",
+        match self.minor {
+            Minor::V8 => "2.8",
+            Minor::V9 => "2.9",
+            Minor::V10 => "2.10",
+            Minor::V11 => "2.11",
+            Minor::V12 => "2.12",
+            Minor::V13 => "2.13",
+            Minor::V14 => "2.14",
+            Minor::V15 => "2.15",
         }
     }
 
@@ -96,21 +129,22 @@ impl Release {
         let of =
             |text: &str| text.split('.').filter_map(|part| part.parse::<u32>().ok()).collect::<Vec<u32>>();
         let number = of(number);
-        Self::ALL.into_iter().rev().find(|release| of(release.name()) <= number).unwrap_or(Self::ALL[0])
+        let release = Self::ALL.into_iter().rev().find(|release| of(release.name()) <= number);
+        release.unwrap_or(Self::ALL[0]).with_dialect(Dialect::of_version(version))
     }
 
     /// What `torch.__version__` shows in the newest patch release, built for CUDA.
     #[must_use]
     pub const fn version(self) -> &'static str {
-        match self {
-            Self::V2_8 => "2.8.0+cu128",
-            Self::V2_9 => "2.9.1+cu128",
-            Self::V2_10 => "2.10.0+cu128",
-            Self::V2_11 => "2.11.0+cu130",
-            Self::V2_12 => "2.12.1+cu130",
-            Self::V2_13 => "2.13.0+cu130",
-            Self::V2_14 => "2.14.1+cu130",
-            Self::V2_15 => "2.15.0+cu132",
+        match self.minor {
+            Minor::V8 => "2.8.0+cu128",
+            Minor::V9 => "2.9.1+cu128",
+            Minor::V10 => "2.10.0+cu128",
+            Minor::V11 => "2.11.0+cu130",
+            Minor::V12 => "2.12.1+cu130",
+            Minor::V13 => "2.13.0+cu130",
+            Minor::V14 => "2.14.1+cu130",
+            Minor::V15 => "2.15.0+cu132",
         }
     }
 
@@ -118,21 +152,21 @@ impl Release {
     #[inline]
     #[must_use]
     pub(crate) const fn is_at_least(self, other: Self) -> bool {
-        self as u8 >= other as u8
+        self.minor as u8 >= other.minor as u8
     }
 
     /// The number after the first point: 11 for 2.11.
     #[must_use]
     pub const fn minor(self) -> u32 {
-        match self {
-            Self::V2_8 => 8,
-            Self::V2_9 => 9,
-            Self::V2_10 => 10,
-            Self::V2_11 => 11,
-            Self::V2_12 => 12,
-            Self::V2_13 => 13,
-            Self::V2_14 => 14,
-            Self::V2_15 => 15,
+        match self.minor {
+            Minor::V8 => 8,
+            Minor::V9 => 9,
+            Minor::V10 => 10,
+            Minor::V11 => 11,
+            Minor::V12 => 12,
+            Minor::V13 => 13,
+            Minor::V14 => 14,
+            Minor::V15 => 15,
         }
     }
 
@@ -150,7 +184,7 @@ impl Release {
     #[inline]
     #[must_use]
     pub const fn oldest_block_first(self) -> bool {
-        matches!(self, Self::V2_12)
+        matches!(self.minor, Minor::V12)
     }
 
     /// Whether settings have one parser and count in `PYTORCH_CUDA_ALLOC_CONF` alone; from 2.10 on there are
@@ -246,9 +280,9 @@ impl Release {
     /// What the text of `torch.OutOfMemoryError` advises for a request that expandable segments serve.
     #[must_use]
     pub const fn expandable_advice(self) -> ExpandableAdvice {
-        match self {
-            Self::V2_15 => ExpandableAdvice::AddressReserve,
-            Self::V2_14 => ExpandableAdvice::None,
+        match self.minor {
+            Minor::V15 => ExpandableAdvice::AddressReserve,
+            Minor::V14 => ExpandableAdvice::None,
             _ => ExpandableAdvice::TryExpandableSegments,
         }
     }
@@ -257,9 +291,9 @@ impl Release {
     #[must_use]
     pub const fn advised_variable_and_page(self) -> (&'static str, &'static str) {
         const OLD_PAGE: &str = "https://pytorch.org/docs/stable/notes/cuda.html#environment-variables";
-        match self {
-            Self::V2_8 | Self::V2_9 => ("PYTORCH_CUDA_ALLOC_CONF", OLD_PAGE),
-            Self::V2_10 => ("PYTORCH_ALLOC_CONF", OLD_PAGE),
+        match self.minor {
+            Minor::V8 | Minor::V9 => ("PYTORCH_CUDA_ALLOC_CONF", OLD_PAGE),
+            Minor::V10 => ("PYTORCH_ALLOC_CONF", OLD_PAGE),
             _ => (
                 "PYTORCH_CUDA_ALLOC_CONF",
                 "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf",
@@ -320,21 +354,38 @@ impl Release {
         reason = "PyTorch multiplies doubles as well"
     )]
     pub fn memory_limit(self, total: Bytes, fraction: f64) -> Bytes {
-        if !self.is_at_least(Self::V2_13) {
+        if !self.is_at_least(Self::V2_13) || self.dialect == Dialect::Xpu {
             return total.share(fraction);
         }
         Bytes::new((total.get() as f64 * fraction).round() as u64)
     }
 }
 
-/// `2.11`.
+/// `2.11`, and `2.11+npu` for another dialect than CUDA.
 impl fmt::Display for Release {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        match self.dialect {
+            Dialect::Cuda => f.pad(self.name()),
+            other => f.pad(&format!("{}+{}", self.name(), other.suffix())),
+        }
     }
 }
 
-/// Reads `2.11` and what `torch.__version__` shows: `2.11.0`, `2.12.1+cu130`, `2.15.0a0+git5f1c3e2`.
+/// The text of [`fmt::Display`].
+impl Serialize for Release {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Release {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// Reads `2.11` and what `torch.__version__` shows: `2.11.0`, `2.12.1+cu130`, `2.11.0+xpu`,
+/// `2.15.0a0+git5f1c3e2`.
 impl FromStr for Release {
     type Err = ReleaseError;
 
@@ -342,7 +393,8 @@ impl FromStr for Release {
         let named = text.trim();
         let number = minor_release(named).ok_or_else(|| ReleaseError::NoVersion(text.to_owned()))?;
         let known = Self::ALL.into_iter().find(|release| release.name() == number);
-        known.ok_or_else(|| ReleaseError::Unknown(named.to_owned()))
+        let known = known.ok_or_else(|| ReleaseError::Unknown(named.to_owned()))?;
+        Ok(known.with_dialect(Dialect::of_version(named)))
     }
 }
 
@@ -403,6 +455,9 @@ mod tests {
             (" 2.15.0+cu132\n", Release::V2_15),
             ("2.15+cu132", Release::V2_15),
             ("2.15rc1", Release::V2_15),
+            ("2.11.0+xpu", Release::V2_11.with_dialect(Dialect::Xpu)),
+            ("2.12.1+rocm6.4", Release::V2_12.with_dialect(Dialect::Rocm)),
+            ("2.11+npu", Release::V2_11.with_dialect(Dialect::Ascend)),
         ];
         for (text, release) in cases {
             assert_eq!(text.parse(), Ok(release), "{text}");

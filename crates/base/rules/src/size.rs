@@ -30,6 +30,7 @@ pub const MALLOC_ASYNC_GRANULE: Bytes = Bytes::mib(32);
 #[inline]
 #[must_use]
 pub fn rounded(requested: Bytes, config: &AllocatorConfig) -> Bytes {
+    let requested = requested.saturating_add(config.release().dialect().padding());
     let count = requested.get();
     if requested < MIN_BLOCK_SIZE {
         return MIN_BLOCK_SIZE;

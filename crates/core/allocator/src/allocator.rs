@@ -424,6 +424,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             && self.expandable_segments.is_empty()
             && self.config.roundup_table().iter().all(|divisions| *divisions <= 1)
             && !self.can_collect_garbage()
-            && !self.config.release().oldest_block_first();
+            && !self.config.release().oldest_block_first()
+            && self.config.release().dialect().padding().is_zero();
     }
 }

@@ -170,6 +170,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let Some(index) = found else {
             return Err(self.out_of_memory(&params, false));
         };
+        self.align_start(index, &params);
         let block = &self.blocks[index];
         // From 2.10 on a block of another pool (`use_on_oom`) was searched for as if segments did not expand, and
         // is split so too.
@@ -178,6 +179,28 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let splits = size::should_split(block.size, rounded, block.pool, expands, &self.config)
             && !self.free_lists[block.list].never_splits;
         Ok(ChosenBlock { index, rounded, list: block.list, pool: block.pool, splits })
+    }
+
+    /// Leaves the front of a block of an expandable segment free, up to where the dialect lets a large block
+    /// begin, if the request fits behind it.
+    fn align_start(&mut self, index: BlockIndex, params: &AllocParams) {
+        let Some(step) = self.config.release().dialect().expandable_alignment() else { return };
+        if !params.expands || params.rounded < size::LARGE_SEGMENT_ROUNDING {
+            return;
+        }
+        let Block { id, addr, size, requested, .. } = self.blocks[index];
+        let begin = Bytes::new(addr.get());
+        let skipped = size::round_up(begin, step).saturating_sub(begin);
+        if skipped.is_zero() || skipped.saturating_add(params.rounded) > size {
+            return;
+        }
+        let front = self.cut_below(index, skipped);
+        // The front is the old block, which keeps its request, and the block behind it is new.
+        self.blocks[front].requested = requested;
+        self.blocks[index].requested = Bytes::ZERO;
+        self.put_in_pool(front);
+        let front = self.blocks[front].id;
+        self.sink.record(Event::Split { block: id, front, size: skipped });
     }
 
     /// The free list of the stream in this block pool.

@@ -7,6 +7,7 @@
 //! No code of a file ever runs: the pickle machine has no opcode that imports or calls anything.
 
 mod container;
+mod dialect;
 mod error;
 mod finish;
 mod follow;
@@ -26,7 +27,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use blockyard_record::{BlockState, Bytes, OnDone, PoolId, PoolKind, StackId, Stacks, StreamId, TextId};
-use blockyard_rules::Release;
+use blockyard_rules::{Dialect, Release};
 
 use self::container::Content;
 use self::heap::{Heap, Misfit};
@@ -52,6 +53,8 @@ pub struct SnapshotFile {
     pub host: Option<DeviceSnapshot>,
     /// The settings of the allocator, as far as the file has them.
     pub settings: SnapshotSettings,
+    /// Whose allocator it was, as far as sizes of blocks tell.
+    pub dialect: Dialect,
     /// Where named stretches of the program begin and end, in the order of the file.
     pub annotations: Vec<Annotation>,
     /// All stacks, frames and texts.
@@ -148,7 +151,16 @@ impl SnapshotFile {
         let has_setting = |name: &str| self.settings.values.iter().any(|(known, _)| known == name);
         let has_pool = |context: &EntryContext| context.pool_id.is_some();
         let has_pinned = self.host.is_some() || has_setting("max_round_threshold");
-        Release::of_snapshot(has_pinned, self.contexts.iter().any(has_pool))
+        Release::of_snapshot(has_pinned, self.contexts.iter().any(has_pool)).with_dialect(self.dialect)
+    }
+
+    /// The text of the settings under which the device made its segments. A file without settings, as of
+    /// `torch_npu`, shows one of them.
+    #[must_use]
+    pub fn conf_of(&self, device: &DeviceSnapshot) -> &str {
+        let has_settings = !(self.settings.conf.is_empty() && self.settings.values.is_empty());
+        let expands = || device.segments.iter().any(|segment| segment.is_expandable);
+        if has_settings || !expands() { &self.settings.conf } else { "expandable_segments:True" }
     }
 }
 

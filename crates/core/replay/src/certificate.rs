@@ -74,6 +74,7 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
     let is_complete = comparison.is_identical();
     let reasons = if is_complete { Vec::new() } else { reasons(file, place, &run) };
     let mut notes = comparison.notes;
+    notes.extend(run.meta.release().dialect().note().map(str::to_owned));
     notes.extend(left_out_note(&left_out));
     let answer = CertificateAnswer {
         sentence: sentence(placements, identical, is_complete),

@@ -282,7 +282,9 @@ fn open_snapshot(
     let unplaced = blockyard_pytorch::trace::unplaced(&file, place).map_err(failed)?;
     let opened = OpenedRecording {
         torch: String::new(),
-        conf: file.settings.conf.clone(),
+        conf: file
+            .memory(place)
+            .map_or_else(|_| file.settings.conf.clone(), |memory| file.conf_of(memory).to_owned()),
         device: String::new(),
         comparison: None,
         devices: file.memories().map(opened_device).collect(),

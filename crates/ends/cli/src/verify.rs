@@ -90,7 +90,7 @@ fn compare(path: &Path, name: &str, options: &VerifyOptions) -> anyhow::Result<V
     for (name, mut run) in runs(&output::read(path)?, name)? {
         let recorded_config = run.meta.conf.clone();
         if let Some(release) = options.release {
-            run.meta.torch = release.to_string();
+            run.meta.torch = release.with_dialect_of(run.meta.release()).to_string();
         }
         let release = run.meta.release();
         let (config, left_out) = known_config(&recorded_config, release);
@@ -102,11 +102,16 @@ fn compare(path: &Path, name: &str, options: &VerifyOptions) -> anyhow::Result<V
                 verify_on(&run, |shown| MirroredDevice::new(shown, device), on_progress)?
             }
         };
+        verified.comparison.notes.extend(release.dialect().note().map(str::to_owned));
         verified.comparison.notes.extend(left_out_note(&left_out));
         let mut others = None;
         if options.every_release {
             let mut equal = Vec::new();
-            for other in Release::ALL.into_iter().filter(|other| *other != release) {
+            for other in Release::ALL
+                .map(|other| other.with_dialect_of(release))
+                .into_iter()
+                .filter(|other| *other != release)
+            {
                 run.meta.torch = other.to_string();
                 run.meta.conf = known_config(&recorded_config, other).0;
                 if replay(&run, on_progress)?.comparison.is_identical() {
@@ -157,7 +162,7 @@ fn to_json(found: &VerifiedRun) -> VerifyAnswer {
             first_difference: comparison.first_difference.clone(),
             notes: comparison.notes.clone(),
         },
-        identical_under: others.as_ref().map(|others| others.iter().map(Release::to_string).collect()),
+        identical_under: others.as_ref().map(|others| others.iter().map(ToString::to_string).collect()),
     }
 }
 
@@ -188,7 +193,7 @@ fn write_comparison(out: &mut impl Write, found: &VerifiedRun, as_json: bool) ->
         output::line(out, &format!("    replay   {}", difference.found))?;
     }
     if let Some(others) = others {
-        let names: Vec<&str> = others.iter().map(|release| release.name()).collect();
+        let names: Vec<String> = others.iter().map(ToString::to_string).collect();
         let names = if names.is_empty() { "no other release".to_owned() } else { names.join(", ") };
         output::line(out, &format!("  replayed as PyTorch {release}; identical under {names} too"))?;
     }

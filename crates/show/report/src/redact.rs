@@ -25,6 +25,7 @@ pub(crate) fn snapshot(file: SnapshotFile) -> SnapshotFile {
         devices: file.devices,
         host: file.host,
         settings: file.settings,
+        dialect: file.dialect,
         keepers: String::new(),
         // Notes quote names and texts of the file.
         notes: file.notes.first().map(|_| PASSED_OVER.to_owned()).into_iter().collect(),

@@ -109,6 +109,7 @@ impl Environment {
         if let Some(text) = self.generic_text() {
             config.apply_generic(text).map_err(EnvironmentError::AtFirstUse)?;
         }
+        config.leave_out_foreign_settings();
         Ok(config)
     }
 

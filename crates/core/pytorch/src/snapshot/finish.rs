@@ -6,6 +6,7 @@ use std::sync::Arc;
 use blockyard_record::{StackId, TextId, counted};
 use rustc_hash::FxHashMap;
 
+use super::dialect::dialect_of;
 use super::heap::lists::RowKind;
 use super::heap::{Heap, Misfit, Object, SegmentRow, SkippedItems, UnknownParts, Value};
 use super::keys as key;
@@ -59,6 +60,7 @@ pub(super) fn finish(mut heap: Heap, root: Value) -> Result<SnapshotFile, Snapsh
     }
     let Heap { stacks, contexts, .. } = finish.heap;
     Ok(SnapshotFile {
+        dialect: dialect_of(&devices),
         devices,
         host,
         settings,

@@ -49,6 +49,7 @@ impl SnapshotFile {
             devices,
             host,
             settings,
+            dialect: release.dialect(),
             annotations,
             stacks,
             contexts: contexts.known,

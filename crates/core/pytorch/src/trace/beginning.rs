@@ -37,12 +37,21 @@ impl Beginning {
         sizes_at_end.reverse();
         let ranges = ranges(device, &before);
         let max_split = u64::try_from(file.settings.max_split_size()).ok();
-        let rules = if device.is_host { Rules::of_host() } else { Rules::of(&file.settings.conf, max_split) };
+        let rules = if device.is_host {
+            Rules::of_host()
+        } else {
+            Rules::of(&file.settings.conf, file.dialect, max_split)
+        };
         let sizes = sizes_before(&before, &rules);
         let entries = (0..device.trace.len()).map_while(|index| device.trace.entry(index));
         let has_open = sizes.values().any(|size| size.most_extra > 0);
         let shown = if has_open || rules.has_divisions {
-            shown_sizes(entries, &sizes, before.blocks.keys().copied(), rules.has_divisions)
+            shown_sizes(
+                entries,
+                &sizes,
+                before.blocks.keys().copied(),
+                Some(&rules).filter(|rules| rules.has_divisions),
+            )
         } else {
             FxHashMap::default()
         };

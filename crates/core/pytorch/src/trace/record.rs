@@ -20,7 +20,7 @@ use crate::trace::beginning::Beginning;
 use crate::trace::layout::{Misfits, NewSegment, TraceMemory};
 use crate::trace::names::Names;
 use crate::trace::settings;
-use crate::trace::sizes::{BlockOrigin, Rules, Size, UNIT, least};
+use crate::trace::sizes::{BlockOrigin, Rules, Size, UNIT};
 
 /// How many entries are between two reports of progress.
 const BETWEEN_REPORTS: usize = 8192;
@@ -63,7 +63,7 @@ pub fn record(
     let beginning = Beginning::of(file, device);
     let info = RunInfo {
         title: title.to_owned(),
-        conf: file.settings.conf.clone(),
+        conf: file.conf_of(device).to_owned(),
         capacity: least_capacity(device, &beginning.snapshot),
         is_capacity_unknown: true,
         max_split_size: file.settings.max_split_size(),
@@ -277,9 +277,9 @@ impl TraceReader<'_> {
             known.map_or((addr, addr.saturating_add(size.get())), |(range, _)| (range.start, range.end));
         let request = (index..index.saturating_add(4)).filter_map(|index| self.device.trace.entry(index));
         let mut request = request.filter(|entry| entry.action == TraceAction::Alloc);
-        let pool = request
-            .next()
-            .map_or(PoolKind::Large, |entry| PoolKind::serving(Bytes::new(least(entry.size, u64::MAX))));
+        let pool = request.next().map_or(PoolKind::Large, |entry| {
+            PoolKind::serving(Bytes::new(self.rules.least(entry.size, u64::MAX)))
+        });
         let named = self.file.contexts.get(self.context(index)).and_then(|context| context.pool_id);
         let pool_id = named.unwrap_or(PoolId::DEFAULT);
         NewSegment { addr: start, size: Bytes::new(end.saturating_sub(start)), stream, pool_id, pool }

@@ -35,7 +35,7 @@ pub fn recorded_run(file: &SnapshotFile, place: usize, name: &str) -> Result<Rec
     Ok(RecordedRun {
         meta: Meta {
             name: name.to_owned(),
-            conf: file.settings.conf.clone(),
+            conf: file.conf_of(device).to_owned(),
             torch: file.release().to_string(),
             total_memory: total_memory(device, &beginning),
             ..Meta::default()

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blockyard_record::{Bytes, PoolKind, TraceAction, TraceEntry};
+use blockyard_rules::Dialect;
 use blockyard_rules::size::{self, UNLIMITED};
 use rustc_hash::FxHashMap;
 
@@ -28,6 +29,8 @@ pub(crate) struct Rules {
     pub(crate) max_split: Option<u64>,
     /// Whether the trace has the sizes of blocks instead of requests, as that of host memory has.
     pub(crate) has_block_sizes: bool,
+    /// Bytes that are added to each request.
+    pub(crate) padding: Bytes,
 }
 
 /// A size and by how much it may be larger.
@@ -37,17 +40,17 @@ pub(crate) struct Size {
     pub(crate) most_extra: u64,
 }
 
-/// The request rounded up to whole units of 512 bytes, at most `room`.
-pub(crate) fn least(requested: Bytes, room: u64) -> u64 {
-    size::least(requested).map_or(u64::MAX, Bytes::get).min(room)
-}
-
 impl Rules {
     /// The rules under a settings text; `max_split` is the limit that the file has beside the text.
-    pub(crate) fn of(text: &str, max_split: Option<u64>) -> Self {
+    pub(crate) fn of(text: &str, dialect: Dialect, max_split: Option<u64>) -> Self {
         let config = settings(text);
         let named = Some(config.max_split_size()).filter(|limit| *limit < UNLIMITED).map(Bytes::get);
-        Self { has_divisions: config.has_roundup(), max_split: named.or(max_split), has_block_sizes: false }
+        Self {
+            has_divisions: config.has_roundup(),
+            max_split: named.or(max_split),
+            has_block_sizes: false,
+            padding: dialect.padding(),
+        }
     }
 
     /// The rules of host memory, where a block is as large as its trace says.
@@ -57,7 +60,10 @@ impl Rules {
 
     /// The least size of a block for the request under these rules, at most `room`.
     pub(crate) fn least(&self, requested: Bytes, room: u64) -> u64 {
-        if self.has_block_sizes { requested.get().max(1).min(room) } else { least(requested, room) }
+        if self.has_block_sizes {
+            return requested.get().max(1).min(room);
+        }
+        size::least(requested.saturating_add(self.padding)).map_or(u64::MAX, Bytes::get).min(room)
     }
 
     /// The size of a block that is allocated where `room` bytes are free.
@@ -146,13 +152,13 @@ pub(crate) enum BlockOrigin {
 }
 
 /// The sizes of blocks that follow from the next allocation above each block, which begins where the block
-/// ends. `before` has the blocks from before the trace and their possible sizes; with `asks_entries` the
-/// blocks of the trace are watched too.
+/// ends. `before` has the blocks from before the trace and their possible sizes; the blocks of the trace are
+/// watched too where rules for their sizes are given.
 pub(crate) fn shown_sizes(
     trace: impl Iterator<Item = TraceEntry>,
     before: &BTreeMap<u64, Size>,
     active: impl Iterator<Item = u64>,
-    asks_entries: bool,
+    entry_rules: Option<&Rules>,
 ) -> FxHashMap<BlockOrigin, u64> {
     let mut shown = FxHashMap::default();
     let open = before.iter().filter(|(_, size)| size.most_extra > 0);
@@ -160,7 +166,7 @@ pub(crate) fn shown_sizes(
         open.map(|(addr, size)| (*addr, (BlockOrigin::Before(*addr), *size))).collect();
     let mut active: BTreeSet<u64> = active.collect();
     for (index, entry) in trace.enumerate() {
-        if watched.is_empty() && !asks_entries {
+        if watched.is_empty() && entry_rules.is_none() {
             break;
         }
         match entry.action {
@@ -175,8 +181,10 @@ pub(crate) fn shown_sizes(
                     }
                 }
                 active.insert(entry.addr);
-                if asks_entries && let Ok(index) = u32::try_from(index) {
-                    let size = least(entry.size, u64::MAX);
+                if let Some(rules) = entry_rules
+                    && let Ok(index) = u32::try_from(index)
+                {
+                    let size = rules.least(entry.size, u64::MAX);
                     let extra = size.checked_next_power_of_two().unwrap_or(size).saturating_sub(size);
                     watched.insert(entry.addr, (BlockOrigin::Entry(index), Size { size, most_extra: extra }));
                 }
@@ -207,9 +215,9 @@ mod tests {
         assert_eq!(size(19 * MIB - 512, 20 * MIB), Size { size: 19 * MIB - 512, most_extra: 0 });
         let small = rules.size(Bytes::new(0), 2 * MIB, PoolKind::Small, false);
         assert_eq!(small, Size { size: 512, most_extra: 0 });
-        let spaced = Rules::of(" max_split_size_mb : 64, roundup_power2_divisions : 1", None);
+        let spaced = Rules::of(" max_split_size_mb : 64, roundup_power2_divisions : 1", Dialect::Cuda, None);
         assert_eq!((spaced.max_split, spaced.has_divisions), (Some(64 * MIB), false), "as PyTorch reads it");
-        let divided = Rules::of("roundup_power2_divisions:4,max_split_size_mb:64", None);
+        let divided = Rules::of("roundup_power2_divisions:4,max_split_size_mb:64", Dialect::Cuda, None);
         let size = |requested| divided.size(Bytes::new(requested), 200 * MIB, PoolKind::Large, false);
         assert_eq!(size(5 * MIB), Size { size: 5 * MIB, most_extra: 3 * MIB });
         assert_eq!(size(64 * MIB), Size { size: 200 * MIB, most_extra: 0 });
@@ -227,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_block_above_the_limit_has_all_of_its_segment() {
-        let rules = Rules::of("max_split_size_mb: 64", None);
+        let rules = Rules::of("max_split_size_mb: 64", Dialect::Cuda, None);
         let size = |room, is_whole| {
             rules.size_before(Bytes::new(70 * MIB), BlockRoom { room, is_whole, is_always_split: false })
         };

@@ -145,7 +145,7 @@ fn size_of(
     }
     // If a rounding setting was changed after the allocation, the rounded size may exceed the space.
     let rounded = size::rounded(old.requested.min(room), config);
-    let plain = size::least(old.requested)?;
+    let plain = size::least(old.requested.saturating_add(config.release().dialect().padding()))?;
     let least = if rounded <= room { rounded } else { plain };
     if least > room {
         return None;
@@ -172,7 +172,7 @@ fn decide_by_allocations(before: &MemoryBefore, trace: &[TraceEntry], open: &mut
         Size { size, most_extra: extra }
     };
     let sizes = open.iter().map(|(addr, found)| (*addr, possible(found))).collect();
-    let shown = shown_sizes(trace.iter().copied(), &sizes, before.blocks.keys().copied(), false);
+    let shown = shown_sizes(trace.iter().copied(), &sizes, before.blocks.keys().copied(), None);
     for (addr, found) in open.iter_mut() {
         if let Some(size) = shown.get(&BlockOrigin::Before(*addr)) {
             (found.size, found.is_decided) = (Bytes::new(*size), true);
