@@ -186,7 +186,10 @@ impl MemoryState {
     /// Notes that the front of the last split was not allocated, as Ascend's allocator leaves one: the front is
     /// the old block and keeps its request, and the block behind it is new.
     fn keep_front_free(&mut self, id: BlockId) -> Result<(), StateError> {
-        if let Some(front) = self.fresh_front.take_if(|front| *front != id) {
+        let Some(front) = self.fresh_front.take_if(|front| *front != id) else { return Ok(()) };
+        let addr = self.find(id)?.addr;
+        // Events of a trace that was read may have merged the front since.
+        if self.find(front).is_ok_and(|front| front.addr.offset(front.size) == addr) {
             let requested = std::mem::take(&mut self.find_mut(id)?.requested);
             self.find_mut(front)?.requested = requested;
         }
