@@ -65,6 +65,15 @@ def recorded(r):
     return nd, tr, k, s, p, 1, cl, c, o, g, n, [hw] * nd, dt, 0
 
 
+# Of channels and of sides, in the shapes that are not like recorded ones.
+CHANNELS = """1 2 3 4 8 12 16 20 24 32 40 48 64 80 96 100 112 120 128 160 192 200 240 256 288 320 384 400 480 512 576 640
+672 768 960 1024 1152 1280 1536 2048"""
+SIDES = (
+    """1 2 3 4 5 6 7 8 10 12 13 14 16 20 24 25 26 28 32 40 48 50 56 64 80 96 100 112 128 160 192 224 256 299 384 512"""
+)
+CHANNELS, SIDES = ([int(number) for number in text.split()] for text in (CHANNELS, SIDES))
+
+
 def wide(r):
     def P(*a):
         return r.choice(a)
@@ -80,52 +89,7 @@ def wide(r):
     cl = r.random() < 0.2
 
     def ch():
-        return (
-            P(
-                1,
-                2,
-                3,
-                4,
-                8,
-                12,
-                16,
-                20,
-                24,
-                32,
-                40,
-                48,
-                64,
-                80,
-                96,
-                100,
-                112,
-                120,
-                128,
-                160,
-                192,
-                200,
-                240,
-                256,
-                288,
-                320,
-                384,
-                400,
-                480,
-                512,
-                576,
-                640,
-                672,
-                768,
-                960,
-                1024,
-                1152,
-                1280,
-                1536,
-                2048,
-            )
-            if r.random() < 0.9
-            else r.randint(1, 600)
-        )
+        return r.choice(CHANNELS) if r.random() < 0.9 else r.randint(1, 600)
 
     c, o, g = ch(), ch(), 1
     if r.random() < 0.15 and c > 1:
@@ -139,48 +103,7 @@ def wide(r):
     n = P(1, 2, 3, 4, 5, 8, 10, 12, 16, 20, 24, 32, 48, 50, 64, 96, 100, 128, 200, 256, 512)
 
     def q():
-        return (
-            P(
-                1,
-                2,
-                3,
-                4,
-                5,
-                6,
-                7,
-                8,
-                10,
-                12,
-                13,
-                14,
-                16,
-                20,
-                24,
-                25,
-                26,
-                28,
-                32,
-                40,
-                48,
-                50,
-                56,
-                64,
-                80,
-                96,
-                100,
-                112,
-                128,
-                160,
-                192,
-                224,
-                256,
-                299,
-                384,
-                512,
-            )
-            if r.random() < 0.9
-            else r.randint(1, 300)
-        )
+        return r.choice(SIDES) if r.random() < 0.9 else r.randint(1, 300)
 
     hw = [q()] * nd
     if r.random() < 0.2:
@@ -189,22 +112,9 @@ def wide(r):
         hw = [q() * P(1, 2, 4, 8, 16)]
     if nd == 3:
         hw = [min(v, 64) for v in hw]
-    return (
-        nd,
-        tr,
-        k,
-        s,
-        p,
-        d,
-        cl,
-        c,
-        o,
-        g,
-        n,
-        hw,
-        P(8, 8, 8, 6, 7),
-        (r.randint(0, s - 1) if tr and s > 1 and r.random() < 0.5 else 0),
-    )
+    dt = P(8, 8, 8, 6, 7)
+    op = r.randint(0, s - 1) if tr and s > 1 and r.random() < 0.5 else 0
+    return nd, tr, k, s, p, d, cl, c, o, g, n, hw, dt, op
 
 
 def case(r, share):
@@ -270,26 +180,8 @@ def row(question):
     s, p, d = v[at : at + dm], v[at + dm : at + 2 * dm], v[at + 2 * dm : at + 3 * dm]
     one = [1] * (3 - dm)
     none = [0] * (3 - dm)
-    return [
-        *v[:3],
-        dm,
-        x[0],
-        x[1],
-        y[1],
-        x[1] // w[1],
-        *one,
-        *x[2:],
-        *one,
-        *w[2:],
-        *one,
-        *y[2:],
-        *one,
-        *s,
-        *none,
-        *p,
-        *one,
-        *d,
-    ]
+    sides = [*one, *x[2:], *one, *w[2:], *one, *y[2:]]
+    return [*v[:3], dm, x[0], x[1], y[1], x[1] // w[1], *sides, *one, *s, *none, *p, *one, *d]
 
 
 NAMES = "op dt cl dm N C K G xd xh xw wd wh ww yd yh yw sd sh sw pd ph pw dd dh dw".split()
@@ -418,66 +310,13 @@ def features(M):
     def t(a, b):
         return up(gm, a) * up(gn, b)
 
-    f = [
-        g["dt"],
-        g["cl"],
-        g["dm"],
-        g["N"],
-        g["C"],
-        g["K"],
-        g["G"],
-        g["xd"],
-        g["xh"],
-        g["xw"],
-        g["wd"],
-        g["wh"],
-        g["ww"],
-        g["yd"],
-        g["yh"],
-        g["yw"],
-        g["sh"],
-        g["sw"],
-        g["ph"],
-        g["pw"],
-        g["dw"],
-        cg,
-        kg,
-        px,
-        py,
-        rs,
-        rows,
-        rin,
-        g["C"] % 8,
-        g["K"] % 8,
-        g["C"] % 4,
-        g["K"] % 4,
-        cg % 8,
-        kg % 8,
-        p[0],
-        p[1],
-        p[2],
-        p[0] + p[2],
-        gm,
-        gn,
-        gk,
-        gm * gn,
-        gm * gn * gk,
-        g["C"] * g["K"],
-        np.maximum(py - px, 0),
-        np.maximum(px - py, 0),
-        px % 8,
-        py % 8,
-        g["xw"] % 8,
-        g["yw"] % 8,
-        t(64, 64),
-        t(128, 64),
-        t(64, 128),
-        t(128, 128),
-        t(256, 128),
-        t(128, 256),
-        up(t(128, 128), 132),
-        up(gk, 64),
-    ]
+    tiles = [t(a, b) for a, b in ((64, 64), (128, 64), (64, 128), (128, 128), (256, 128), (128, 256))]
+    f = [g[name] for name in "dt cl dm N C K G xd xh xw wd wh ww yd yh yw sh sw ph pw dw".split()]
+    f += [cg, kg, px, py, rs, rows, rin]
+    f += [g["C"] % 8, g["K"] % 8, g["C"] % 4, g["K"] % 4, cg % 8, kg % 8]
+    f += [*p[:3], p[0] + p[2], gm, gn, gk, gm * gn, gm * gn * gk, g["C"] * g["K"]]
+    f += [np.maximum(py - px, 0), np.maximum(px - py, 0), px % 8, py % 8, g["xw"] % 8, g["yw"] % 8]
+    f += [*tiles, up(t(128, 128), 132), up(gk, 64)]
     return np.stack(f, 1)
 
 

@@ -353,16 +353,8 @@ def networks():
         for size in [128, 192, 224, 256, 320, 384, 512]:
             yield f"smp {name}", (size, size), 3, of_smp(name)
     for name in DETECTION:
-        for size in [
-            (320, 320),
-            (512, 512),
-            (640, 640),
-            (800, 800),
-            (800, 1088),
-            (800, 1216),
-            (800, 1344),
-            (1024, 1024),
-        ]:
+        sides = [(800, 800), (800, 1088), (800, 1216), (800, 1344), (1024, 1024)]
+        for size in [(320, 320), (512, 512), (640, 640), *sides]:
             yield f"torchvision {name}", size, 3, of_detection(name)
     for kind, channels, sizes in [
         ("sd", 4, [32, 64, 96]),
@@ -399,11 +391,8 @@ def networks():
         for width in (32, 64):
             for size in (128, 256, 512):
                 yield f"plain unet{channels} {width}", (size, size), channels, partial(UNet, channels, width)
-    for name, channels, width, size in [
-        ("generator1", 1, 64, 32),
-        ("generator3", 3, 64, 64),
-        ("generator128", 3, 64, 128),
-    ]:
+    small = [("generator1", 1, 64, 32), ("generator3", 3, 64, 64), ("generator128", 3, 64, 128)]
+    for name, channels, width, size in small:
         yield f"plain {name}", (1, 1), 100, generator(channels, width, size)
     for patch in (8, 14, 16, 32):
         for width in (192, 384, 512, 768, 1024, 1152, 1280, 1408):
@@ -850,15 +839,8 @@ def images():
             for size in (32, 64, 128):
                 made = partial(DiffusionUNet, channels, width, (1, 2, 4, 8))
                 yield f"plain diffusion{channels} {width}", (size, size), channels, made
-    for channels, width, size in [
-        (1, 32, 64),
-        (3, 32, 64),
-        (3, 128, 64),
-        (1, 64, 64),
-        (3, 64, 32),
-        (3, 96, 64),
-        (3, 64, 256),
-    ]:
+    small = [(1, 32, 64), (3, 32, 64), (3, 128, 64), (1, 64, 64), (3, 64, 32), (3, 96, 64), (3, 64, 256)]
+    for channels, width, size in small:
         yield f"plain generator{channels} {width} {size}", (1, 1), 100, generator(channels, width, size)
         yield f"plain generator{channels} {width} {size} 128", (1, 1), 128, generator(channels, width, size, 128)
         yield f"plain discriminator{channels} {width} {size}", (size, size), channels, gan(channels, width, size)
