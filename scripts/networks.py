@@ -95,19 +95,11 @@ def lenet(channels):
 
 
 def small_colors():
-    return conv(
-        nn.Conv2d(3, 32, 3, padding=1),
-        nn.Conv2d(32, 32, 3, padding=1),
-        nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 3, padding=1),
-        nn.Conv2d(64, 64, 3, padding=1),
-        nn.MaxPool2d(2),
-        nn.Conv2d(64, 128, 3, padding=1),
-        nn.Conv2d(128, 128, 3, padding=1),
-        nn.MaxPool2d(2),
-        nn.Conv2d(128, 256, 3, padding=1),
-        nn.Conv2d(256, 256, 3, padding=1),
-    )
+    layers, inside = [], 3
+    for outside in (32, 64, 128, 256):
+        layers += [stack(inside, [(outside, 3, 1, 1)] * 2, nn.Conv2d), nn.MaxPool2d(2)]
+        inside = outside
+    return conv(*layers[:-1])
 
 
 def atari():
@@ -166,16 +158,8 @@ class UNet(nn.Module):
 
 
 def autoencoder():
-    return conv(
-        nn.Conv2d(3, 32, 3, 2, 1),
-        nn.Conv2d(32, 64, 3, 2, 1),
-        nn.Conv2d(64, 128, 3, 2, 1),
-        nn.Conv2d(128, 256, 3, 2, 1),
-        nn.ConvTranspose2d(256, 128, 3, 2, 1, 1),
-        nn.ConvTranspose2d(128, 64, 3, 2, 1, 1),
-        nn.ConvTranspose2d(64, 32, 3, 2, 1, 1),
-        nn.ConvTranspose2d(32, 3, 3, 2, 1, 1),
-    )
+    down = stack(3, [(outside, 3, 2, 1) for outside in (32, 64, 128, 256)], nn.Conv2d)
+    return conv(down, stack(256, [(outside, 3, 2, 1, 1) for outside in (128, 64, 32, 3)], nn.ConvTranspose2d))
 
 
 def small_resnet(depth):
@@ -190,28 +174,14 @@ def small_resnet(depth):
 
 
 def translation():
-    layers = [
-        nn.Conv2d(3, 64, 7),
-        nn.Conv2d(64, 128, 3, 2, 1),
-        nn.Conv2d(128, 256, 3, 2, 1),
-        nn.ReflectionPad2d(1),
-        nn.Conv2d(256, 256, 3),
-        nn.ConvTranspose2d(256, 128, 3, 2, 1, 1),
-        nn.ConvTranspose2d(128, 64, 3, 2, 1, 1),
-        nn.ReflectionPad2d(3),
-        nn.Conv2d(64, 3, 7),
-    ]
-    return conv(nn.ReflectionPad2d(3), *layers)
+    down = stack(3, [(64, 7), (128, 3, 2, 1), (256, 3, 2, 1)], nn.Conv2d)
+    up = stack(256, [(128, 3, 2, 1, 1), (64, 3, 2, 1, 1)], nn.ConvTranspose2d)
+    same = [nn.ReflectionPad2d(1), nn.Conv2d(256, 256, 3)]
+    return conv(nn.ReflectionPad2d(3), down, *same, up, nn.ReflectionPad2d(3), nn.Conv2d(64, 3, 7))
 
 
 def patches():
-    return conv(
-        nn.Conv2d(6, 64, 4, 2, 1),
-        nn.Conv2d(64, 128, 4, 2, 1),
-        nn.Conv2d(128, 256, 4, 2, 1),
-        nn.Conv2d(256, 512, 4, 1, 1),
-        nn.Conv2d(512, 1, 4, 1, 1),
-    )
+    return stack(6, [(64, 4, 2, 1), (128, 4, 2, 1), (256, 4, 2, 1), (512, 4, 1, 1), (1, 4, 1, 1)], nn.Conv2d)
 
 
 def patch_embedding(width, patch):
