@@ -28,7 +28,6 @@ pub mod conformance;
 pub mod cuda;
 mod extents;
 mod pattern_memory;
-mod random;
 mod simulated;
 pub mod workload;
 

@@ -5,12 +5,11 @@
 //! is mapped again each show as a [`Fault`].
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
-use blockyard_device::{Advance, DeviceMemory};
+use blockyard_device::{Advance, DeviceMemory, Random};
 use blockyard_record::{Bytes, DeviceAddr, Event, EventSink, StreamId};
 use blockyard_replay::PatternedBlock;
 
 use crate::pattern_memory::patterned;
-use crate::random::Random;
 use crate::{Fault, PatternMemory};
 
 /// The allocator under test, or in tests of this harness a broken one.

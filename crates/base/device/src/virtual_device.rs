@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::mapped::MappedAddresses;
+use crate::random::{Random, mixed};
 use crate::streams::Streams;
 use crate::{
     Advance, DeviceError, DeviceMemory, InitialMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualMemory,
@@ -205,7 +206,8 @@ impl VirtualDevice {
         let (Some(room), Some(slots)) = (room, slots.filter(|slots| *slots > 1)) else { return Err(full) };
         for _ in 0..MAX_TRIES {
             self.slots_taken = self.slots_taken.wrapping_add(1);
-            let slot = mix(seed, self.slots_taken) % slots;
+            let index = seed.wrapping_shl(32).wrapping_add(self.slots_taken);
+            let slot = mixed(index.wrapping_mul(Random::STEP)) % slots;
             let base = DeviceAddr::new(slot * room);
             if slot != 0 && self.is_free(base, size) {
                 return Ok(base);
@@ -247,14 +249,6 @@ impl VirtualDevice {
         let used = self.used.checked_add(size).filter(|used| *used <= most);
         used.ok_or(DeviceError::OutOfMemory { requested: size })
     }
-}
-
-/// The pseudo-random number at this index of the sequence with this seed (`SplitMix64`).
-fn mix(seed: u64, index: u64) -> u64 {
-    let state = seed.wrapping_shl(32).wrapping_add(index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    state ^ (state >> 31)
 }
 
 impl Advance for VirtualDevice {

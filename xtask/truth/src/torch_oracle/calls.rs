@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::cycles;
-use super::random::Random;
 use super::template::{FilledTemplate, Template, templates};
+use blockyard_device::Random;
 
 /// The family of whole programs.
 pub(crate) const PROGRAMS: &str = "programs";

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use super::calls::{CYCLES, Call};
-use super::random::Random;
+use blockyard_device::Random;
 
 /// The classes and functions that the programs use.
 pub(crate) const PRELUDE: &str = include_str!("cycles.py");
 
 /// How many of a hundred programs leave the moment of a collection to Python.
-const AUTOMATIC_PERCENT: usize = 15;
+const AUTOMATIC_PERCENT: u64 = 15;
 
 /// Elements of the tensors of a program.
 const SIZES: [usize; 7] = [100, 1000, 3000, 70_000, 300_000, 1_500_000, 6_000_000];
@@ -132,11 +132,11 @@ impl CycleGenerator<'_> {
             self.write(&mut text, |generator| Some(generator.new_tensor()));
             self.write(&mut text, |generator| Some(generator.new_holder()));
         }
-        for _ in 0..6 + self.random.below(24) {
+        for _ in 0..6 + self.random.index(24) {
             self.write(&mut text, Self::statement);
         }
         text += "attempt('ended', body)\nshow('returned')\n";
-        for _ in 0..=self.random.below(2) {
+        for _ in 0..=self.random.index(2) {
             text += "collect('collected')\n";
         }
         text
@@ -161,7 +161,7 @@ impl CycleGenerator<'_> {
     fn find(&mut self, kinds: &[Kind]) -> Option<String> {
         let found: Vec<&String> =
             self.names.iter().filter(|(kind, _)| kinds.contains(kind)).map(|(_, name)| name).collect();
-        let index = self.random.below(found.len()).max(self.random.below(found.len()));
+        let index = self.random.index(found.len()).max(self.random.index(found.len()));
         found.get(index).map(|name| (*name).clone())
     }
 
@@ -173,7 +173,7 @@ impl CycleGenerator<'_> {
         if self.is_automatic && self.random.percent(15) {
             return Some(self.many());
         }
-        match self.random.below(100) {
+        match self.random.index(100) {
             0..4 => Some(self.new_tensor()),
             4..9 => Some(self.new_holder()),
             9..18 => self.operator(),
@@ -207,7 +207,7 @@ impl CycleGenerator<'_> {
     }
 
     fn new_holder(&mut self) -> String {
-        let index = self.random.below(9);
+        let index = self.random.index(9);
         let kind = if index < 3 { Container } else { Object };
         let name = self.define(kind, 'b');
         let value = match index {
@@ -238,7 +238,7 @@ impl CycleGenerator<'_> {
         let (x, held) = (self.find(&[Leaf, Derived, Leaf, Derived, Plain])?, self.find(THINGS)?);
         let kind = if self.kind_of(&x) == Plain { Plain } else { Derived };
         let y = self.define(kind, 'y');
-        Some(match self.random.below(12) {
+        Some(match self.random.index(12) {
             0 => {
                 let z = self.define(Plain, 'z');
                 format!("{y}, {z} = TwoOutputs.apply({x}, {held})")
@@ -252,7 +252,7 @@ impl CycleGenerator<'_> {
     fn link(&mut self) -> Option<String> {
         let (holder, thing) = (self.find(HOLDERS)?, self.find(THINGS)?);
         let number = self.number;
-        Some(match self.random.below(10) {
+        Some(match self.random.index(10) {
             0 => {
                 let tensor = self.find(TENSORS)?;
                 format!("{tensor}.mark{number} = {thing}")
@@ -277,7 +277,7 @@ impl CycleGenerator<'_> {
     /// An expression for a function of any arguments that holds something.
     fn holding(&mut self) -> Option<String> {
         let (thing, other) = (self.find(THINGS)?, self.find(THINGS)?);
-        Some(match self.random.below(8) {
+        Some(match self.random.index(8) {
             0 => format!("lambda *arguments: ({thing}, None)[1]"),
             1 => format!("holding({thing}, {other})"),
             2 => format!("Method({thing}).hook"),
@@ -290,12 +290,12 @@ impl CycleGenerator<'_> {
 
     fn hook(&mut self) -> Option<String> {
         let tensor = self.find(&[Leaf, Derived, Derived])?;
-        let function = match self.random.below(6) {
+        let function = match self.random.index(6) {
             0 => format!("changing({tensor})"),
             1 | 2 => format!("holding({tensor})"),
             _ => self.holding()?,
         };
-        let call = match self.random.below(8) {
+        let call = match self.random.index(8) {
             0 if self.kind_of(&tensor) == Derived => return Some(format!("{tensor}.retain_grad()")),
             1 | 2 if self.kind_of(&tensor) == Leaf => {
                 format!("{tensor}.register_post_accumulate_grad_hook({function})")
@@ -322,7 +322,7 @@ impl CycleGenerator<'_> {
             return Some(format!("{name} = {class}({parent})"));
         };
         let number = self.number;
-        Some(match self.random.below(9) {
+        Some(match self.random.index(9) {
             0..3 => {
                 let x = self.find(TENSORS)?;
                 let y = self.define(Derived, 'y');
@@ -349,7 +349,7 @@ impl CycleGenerator<'_> {
         }
         let thing = self.find(&[Leaf, Derived, Plain, Object, Module])?;
         let (number, holder) = (self.number, self.find(HOLDERS)?);
-        Some(match self.random.below(7) {
+        Some(match self.random.index(7) {
             0 => format!("weakref.finalize({thing}, print, 'final {number}')"),
             1 if self.kind_of(&thing) != Object => {
                 let name = self.define(Other, 'k');
@@ -379,7 +379,7 @@ impl CycleGenerator<'_> {
         let function = self.random.pick(&["fail", "fail", "fail_from", "fail_in_context"]);
         let number = self.number;
         let known = self.find(&[Error]);
-        Some(match (self.random.below(10), known) {
+        Some(match (self.random.index(10), known) {
             (0, Some(error)) => format!("if {error} is not None: {error}.__traceback__ = None"),
             (1, Some(error)) => format!("if {error} is not None: {error}.held = {held}"),
             (2, Some(error)) => format!("put({held}, 'error{number}', {error})"),
@@ -406,7 +406,7 @@ impl CycleGenerator<'_> {
         let Some(generator) = known else {
             let (x, held) = (self.find(TENSORS)?, self.find(THINGS)?);
             let name = self.define(Generator, 'g');
-            return Some(match self.random.below(6) {
+            return Some(match self.random.index(6) {
                 0 => format!("{name} = sending({x})\nnext({name})"),
                 1 => format!("{name} = delegating({x}, {held})\nnext({name})"),
                 2 => format!("{name} = plain_steps({x}, {held})\nnext({name})"),
@@ -414,7 +414,7 @@ impl CycleGenerator<'_> {
                 _ => format!("{name} = steps({x}, {held})"),
             });
         };
-        Some(match self.random.below(7) {
+        Some(match self.random.index(7) {
             0 => format!("{generator}.close()"),
             1 => format!("attempt('{number}', lambda: list({generator}))"),
             2 => {
@@ -460,7 +460,7 @@ impl CycleGenerator<'_> {
         let number = self.number;
         let value =
             self.random.pick(&["{x} * {x}", "{x}.exp()", "({x} * 2).relu() * {x}"]).replace("{x}", &x);
-        let hooks = match self.random.below(5) {
+        let hooks = match self.random.index(5) {
             0 => format!("lambda t: (put({holder}, 'packed{number}', t), t)[1], lambda t: t"),
             1 => format!("lambda t: [t, {holder}], lambda packed: packed[0]"),
             2 => format!("lambda t: t.cpu(), lambda t: (put({holder}, 'unpacked{number}', t), t.cuda())[1]"),
@@ -478,7 +478,7 @@ impl CycleGenerator<'_> {
         let y = self.find(&[Derived])?;
         let how = self.random.pick(&["", "", "", ", retain_graph=True", ", create_graph=True"]);
         let number = self.number;
-        Some(match self.random.below(6) {
+        Some(match self.random.index(6) {
             0 => {
                 let x = self.find(&[Leaf, Derived])?;
                 let name = self.define(Other, 'k');
@@ -496,7 +496,7 @@ impl CycleGenerator<'_> {
     fn function(&mut self) -> Option<String> {
         let (thing, other) = (self.find(THINGS)?, self.find(THINGS)?);
         let name = self.define(Other, 'k');
-        Some(match self.random.below(6) {
+        Some(match self.random.index(6) {
             0 => format!("def {name}(argument={thing}):\n    return {name}, {other}"),
             1 => format!("class {name}:\n    item = {thing}\n    def own(self): return {name}, {other}"),
             2 => format!("{name} = Method({thing}, {other}).keep"),
@@ -509,7 +509,7 @@ impl CycleGenerator<'_> {
     /// A change of a tensor or a container.
     fn change(&mut self) -> Option<String> {
         let number = self.number;
-        Some(match self.random.below(7) {
+        Some(match self.random.index(7) {
             0 | 1 => format!("{}.grad = None", self.find(&[Leaf])?),
             2 => format!("{}.clear()", self.find(&[Container])?),
             3 => format!("attempt('{number}', lambda: {}.mul_(2))", self.find(&[Derived, Plain])?),
@@ -526,7 +526,7 @@ impl CycleGenerator<'_> {
     }
 
     fn delete(&mut self) -> Option<String> {
-        let index = self.random.below(self.names.len());
+        let index = self.random.index(self.names.len());
         if self.names.len() < 3 {
             return None;
         }
@@ -538,7 +538,7 @@ impl CycleGenerator<'_> {
     fn many(&mut self) -> String {
         let (count, size) =
             (self.random.pick(&[50, 200, 400, 1000]), self.random.pick(&[500, 10_000, 1_000_000]));
-        let each = match self.random.below(6) {
+        let each = match self.random.index(6) {
             0 => "c = {}; c['own'] = c; c['item'] = torch.empty(SIZE, device='cuda')".to_owned(),
             1 => "c = Box(); c.own = c; c.item = torch.empty(SIZE, device='cuda')".to_owned(),
             2 => "c = [torch.empty(SIZE, device='cuda')]; c.append(lambda: c)".to_owned(),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::calls::{Call, PROGRAMS};
-use super::random::Random;
+use blockyard_device::Random;
 
 /// Random programs from a seed: each is the body of a function, as a call is.
 #[derive(Debug)]
@@ -107,12 +107,12 @@ impl NetworkGenerator<'_> {
             ),
         ];
         let further = if is_sequence { &sequence } else { &flat };
-        let index = self.random.below(common.len() + further.len());
+        let index = self.random.index(common.len() + further.len());
         common.get(index).or_else(|| further.get(index - common.len())).cloned().unwrap_or_default()
     }
 
     fn layers(&mut self, is_sequence: bool) -> Vec<String> {
-        let count = 1 + self.random.below(5);
+        let count = 1 + self.random.index(5);
         (0..count).map(|_| self.layer(is_sequence)).collect()
     }
 
@@ -120,7 +120,7 @@ impl NetworkGenerator<'_> {
         let mut lines = Vec::new();
         for number in 0..count {
             let layer = format!("self.l{number}");
-            let line = match self.random.below(8) {
+            let line = match self.random.index(8) {
                 0 => format!("x = x + {layer}(x)"),
                 1 => format!("x = {layer}(x) * 0.5"),
                 2 => format!("x = checkpoint({layer}, x, use_reentrant=False)"),
@@ -128,7 +128,7 @@ impl NetworkGenerator<'_> {
                 _ => format!("x = {layer}(x)"),
             };
             lines.push(line);
-            match self.random.below(12) {
+            match self.random.index(12) {
                 0 => lines.push("x = torch.cat([x, x], dim=-1).chunk(2, dim=-1)[0]".to_owned()),
                 1 => lines.push("x = x.transpose(0, -1).contiguous().transpose(0, -1)".to_owned()),
                 2 => lines.push("x = torch.where(x > 0, x, x * 0.1)".to_owned()),
@@ -174,12 +174,12 @@ impl NetworkGenerator<'_> {
         let mut lines = Vec::new();
         let flat = if is_sequence { ".flatten(0, 1)" } else { "" };
         let labels = if is_sequence { ".flatten()" } else { "" };
-        let loss = match self.random.below(4) {
+        let loss = match self.random.index(4) {
             0 => format!("F.cross_entropy(out{flat}, y{labels}, label_smoothing=0.1)"),
             1 => "(out ** 2).mean()".to_owned(),
             _ => format!("F.cross_entropy(out{flat}, y{labels})"),
         };
-        if self.random.below(4) == 0 {
+        if self.random.index(4) == 0 {
             lines.push("with torch.autocast('cuda', dtype=torch.bfloat16):".to_owned());
             lines.push("    out = net(x)".to_owned());
             lines.push(format!("    loss = {loss}"));
@@ -191,7 +191,7 @@ impl NetworkGenerator<'_> {
             lines.push("kept.append(out.detach()[::2])".to_owned());
         }
         lines.push("loss.backward()".to_owned());
-        match self.random.below(4) {
+        match self.random.index(4) {
             0 => lines.push("torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)".to_owned()),
             1 => lines.push("del out, loss".to_owned()),
             _ => {}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::random::Random;
+use blockyard_device::Random;
 
 const TABLE: &str = include_str!("calls.txt");
 
@@ -155,7 +155,7 @@ impl CallGenerator<'_> {
     }
 
     fn any_shape(&mut self, least: usize, most: usize) -> Vec<usize> {
-        let rank = least + self.random.below(most.saturating_sub(least) + 1);
+        let rank = least + self.random.index(most.saturating_sub(least) + 1);
         (0..rank).map(|_| self.size(1)).collect()
     }
 
@@ -204,7 +204,7 @@ impl CallGenerator<'_> {
             return other;
         }
         if self.random.percent(50) {
-            other.drain(..self.random.below(shape.len() + 1));
+            other.drain(..self.random.index(shape.len() + 1));
         }
         for size in &mut other {
             if self.random.percent(40) {
@@ -250,12 +250,12 @@ impl CallGenerator<'_> {
         if is_plain || shape.is_empty() || self.random.percent(60) {
             return plain;
         }
-        let dim = self.random.below(shape.len());
+        let dim = self.random.index(shape.len());
         let commas = ":, ".repeat(dim);
         let mut base = shape.to_vec();
-        match self.random.below(4) {
+        match self.random.index(4) {
             0 | 1 if shape.len() > 1 => {
-                let other = self.random.below(shape.len());
+                let other = self.random.index(shape.len());
                 base.swap(dim, other);
                 format!("{}).transpose({dim}, {other})", empty(&base))
             }
@@ -293,7 +293,7 @@ impl CallGenerator<'_> {
         }
         if let Some(name) = inside.strip_prefix("dim ") {
             let rank = self.shapes.get(name).map_or(1, Vec::len).max(1);
-            let dim = self.random.below(rank);
+            let dim = self.random.index(rank);
             return if self.random.percent(30) { format!("-{}", rank - dim) } else { dim.to_string() };
         }
         if let Some(name) = inside.strip_prefix("dims ") {
@@ -308,7 +308,7 @@ impl CallGenerator<'_> {
         if let Some((low, high)) = inside.split_once("..")
             && let (Ok(low), Ok(high)) = (low.parse::<usize>(), high.parse::<usize>())
         {
-            return (low + self.random.below(high.saturating_sub(low) + 1)).to_string();
+            return (low + self.random.index(high.saturating_sub(low) + 1)).to_string();
         }
         let mut letters = inside.chars();
         if let (Some(letter), None) = (letters.next(), letters.next())

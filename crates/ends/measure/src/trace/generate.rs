@@ -1,5 +1,6 @@
 //! Traces that follow a rule.
 
+use blockyard_device::Random;
 use blockyard_record::next_u32;
 use blockyard_workload::{TensorId, TensorSlots};
 
@@ -23,7 +24,7 @@ impl OperationList {
     /// left is freed at the end.
     #[must_use]
     pub fn random_allocations(name: &str, count: usize, most: u64) -> Self {
-        let mut random = Random(0x5eed ^ (count as u64) << 32 ^ most);
+        let mut random = Random::new(0x5eed ^ (count as u64) << 32 ^ most);
         let mut slots = TensorSlots::default();
         let mut ops = Vec::with_capacity(2 * count);
         let mut live: Vec<(TensorId, u64)> = Vec::new();
@@ -37,8 +38,7 @@ impl OperationList {
                 live.push((tensor, size));
                 held += size;
             } else if !live.is_empty() {
-                let place = usize::try_from(random.below(live.len() as u64)).unwrap_or(0);
-                let (tensor, size) = live.swap_remove(place);
+                let (tensor, size) = live.swap_remove(random.index(live.len()));
                 ops.extend(slots.free(tensor).map(|slot| Operation::new(Opcode::Free, slot, 0, 0)));
                 held -= size;
             }
@@ -46,23 +46,6 @@ impl OperationList {
         let left = live.iter().filter_map(|(tensor, _)| slots.get(*tensor));
         ops.extend(left.map(|slot| Operation::new(Opcode::Free, slot, 0, 0)));
         Self { name: name.to_owned(), operations: ops, slots: slots.count(), streams: 1 }
-    }
-}
-
-/// `SplitMix64`: the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
     }
 }
 
