@@ -2,7 +2,7 @@
 
 use blockyard_record::Bytes;
 
-use crate::Architecture;
+use crate::Architecture::{self, Ada, Ampere, Hopper, Turing};
 
 /// The properties of a GPU on which PyTorch's allocations depend.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl GpuProfile {
         total_memory: Bytes::new(150_109_880_320),
         multiprocessors: 132,
         threads_per_multiprocessor: 2048,
-        architecture: Architecture::Hopper,
+        architecture: Hopper,
         is_proved: true,
         has_non_pytorch_recorded: true,
     };
@@ -43,68 +43,41 @@ impl GpuProfile {
     /// All profiles, those with more memory first; the first one is proved.
     pub const ALL: [Self; 7] = [
         Self::H200,
-        // The bytes are those of `cudaGetDeviceProperties` in public reports.
         Self {
-            name: "NVIDIA H100 80GB HBM3",
-            id: "h100",
-            total_memory: Bytes::new(85_019_590_656),
-            multiprocessors: 132,
-            threads_per_multiprocessor: 2048,
-            architecture: Architecture::Hopper,
-            is_proved: false,
             has_non_pytorch_recorded: true,
+            ..Self::derived("NVIDIA H100 80GB HBM3", "h100", 85_019_590_656, 132, Hopper)
         },
-        Self {
-            name: "NVIDIA A100-SXM4-80GB",
-            id: "a100",
-            total_memory: Bytes::new(84_974_239_744),
-            multiprocessors: 108,
-            threads_per_multiprocessor: 2048,
-            architecture: Architecture::Ampere,
-            is_proved: false,
-            has_non_pytorch_recorded: false,
-        },
-        Self {
-            name: "NVIDIA A100-SXM4-40GB",
-            id: "a100-40g",
-            total_memory: Bytes::new(42_298_834_944),
-            multiprocessors: 108,
-            threads_per_multiprocessor: 2048,
-            architecture: Architecture::Ampere,
-            is_proved: false,
-            has_non_pytorch_recorded: false,
-        },
-        Self {
-            name: "NVIDIA GeForce RTX 4090",
-            id: "rtx4090",
-            total_memory: Bytes::new(25_386_352_640),
-            multiprocessors: 128,
-            threads_per_multiprocessor: 1536,
-            architecture: Architecture::Ada,
-            is_proved: false,
-            has_non_pytorch_recorded: false,
-        },
-        Self {
-            name: "NVIDIA L4",
-            id: "l4",
-            total_memory: Bytes::new(23_664_656_384),
-            multiprocessors: 58,
-            threads_per_multiprocessor: 1536,
-            architecture: Architecture::Ada,
-            is_proved: false,
-            has_non_pytorch_recorded: false,
-        },
-        Self {
-            name: "Tesla T4",
-            id: "t4",
-            total_memory: Bytes::new(15_828_320_256),
-            multiprocessors: 40,
-            threads_per_multiprocessor: 1024,
-            architecture: Architecture::Turing,
-            is_proved: false,
-            has_non_pytorch_recorded: false,
-        },
+        Self::derived("NVIDIA A100-SXM4-80GB", "a100", 84_974_239_744, 108, Ampere),
+        Self::derived("NVIDIA A100-SXM4-40GB", "a100-40g", 42_298_834_944, 108, Ampere),
+        Self::derived("NVIDIA GeForce RTX 4090", "rtx4090", 25_386_352_640, 128, Ada),
+        Self::derived("NVIDIA L4", "l4", 23_664_656_384, 58, Ada),
+        Self::derived("Tesla T4", "t4", 15_828_320_256, 40, Turing),
     ];
+
+    /// A GPU whose numbers nobody compared with recordings. The bytes are those of `cudaGetDeviceProperties` in
+    /// public reports.
+    const fn derived(
+        name: &'static str,
+        id: &'static str,
+        total_memory: u64,
+        multiprocessors: u32,
+        architecture: Architecture,
+    ) -> Self {
+        Self {
+            name,
+            id,
+            total_memory: Bytes::new(total_memory),
+            multiprocessors,
+            threads_per_multiprocessor: match architecture {
+                Turing => 1024,
+                Ada => 1536,
+                Ampere | Hopper => 2048,
+            },
+            architecture,
+            is_proved: false,
+            has_non_pytorch_recorded: false,
+        }
+    }
 
     /// The profile with that short name; `None` for any other text.
     #[must_use]
@@ -132,8 +105,8 @@ impl GpuProfile {
     #[must_use]
     pub fn cublas_workspace(&self) -> Bytes {
         match self.architecture {
-            Architecture::Turing | Architecture::Ampere | Architecture::Ada => Bytes::kib(4096 * 2 + 16 * 8),
-            Architecture::Hopper => Bytes::kib(32 * 1024),
+            Turing | Ampere | Ada => Bytes::kib(4096 * 2 + 16 * 8),
+            Hopper => Bytes::kib(32 * 1024),
         }
     }
 
