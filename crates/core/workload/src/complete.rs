@@ -2,8 +2,9 @@
 
 use blockyard_rules::SETTING_KEYS;
 
-use crate::size::{decimal_unit, dtype_size, unit_shift};
+use crate::size::{DTYPES, decimal_unit, dtype_size, unit_shift};
 use crate::token::{Lexer, TokenKind};
+use crate::words::STATEMENTS;
 
 /// What may be written at a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,30 +32,6 @@ const SEARCHED_BYTES: usize = 256 << 10;
 /// How many completions are returned at most.
 const MAX_ITEMS: usize = 12;
 
-const STATEMENTS: [(&str, &str); 21] = [
-    ("free", "gives blocks back to the allocator"),
-    ("empty_cache", "releases cached segments"),
-    ("step \"\"", "a label for what follows"),
-    ("stream", "declares a stream"),
-    ("record_stream", "used on another stream too"),
-    ("advance", "work of a stream is done"),
-    ("repeat", "a loop"),
-    ("for", "a loop over names"),
-    ("reset_peak", "peaks start again"),
-    ("reset_accumulated", "counts start again"),
-    ("set", "a setting from here on"),
-    ("set_fraction", "limits reserved memory"),
-    ("snapshot", "takes a snapshot"),
-    ("pool", "makes a memory pool"),
-    ("enter", "allocations come from the pool"),
-    ("leave", "no longer from the pool"),
-    ("destroy", "gives up the pool"),
-    ("capacity", "of the device"),
-    ("conf", "PYTORCH_CUDA_ALLOC_CONF"),
-    ("del", "as free"),
-    ("torch.cuda.empty_cache()", "releases cached segments"),
-];
-
 const MAKERS: [(&str, &str); 4] = [
     ("alloc", "a size in bytes, or a shape"),
     ("torch.empty(", "a tensor of this shape"),
@@ -73,19 +50,6 @@ const UNITS: [(&str, &str); 8] = [
     ("KB", "1,000 bytes"),
     ("TiB", "1,024 GiB"),
 ];
-const DTYPES: [(&str, &str); 10] = [
-    ("float32", "4 bytes each"),
-    ("float16", "2 bytes each"),
-    ("bfloat16", "2 bytes each"),
-    ("float64", "8 bytes each"),
-    ("int64", "8 bytes each"),
-    ("int32", "4 bytes each"),
-    ("int16", "2 bytes each"),
-    ("int8", "1 byte each"),
-    ("uint8", "1 byte each"),
-    ("bool", "1 byte each"),
-];
-
 /// What may be typed at `place`, in bytes from the start of the text. A comment and a text in quotes have no
 /// completions, nor has a place inside of a character.
 ///
@@ -144,7 +108,7 @@ fn candidates<'t>(
     typed: &str,
     known: impl FnOnce() -> KnownNames<'t>,
 ) -> Vec<Completion> {
-    let Some((last, _)) = statement.split_last() else { return listed(&STATEMENTS) };
+    let Some((last, _)) = statement.split_last() else { return statements() };
     let first = statement.first().map_or("", |(_, word)| *word);
     match (first, last.1, last.0) {
         ("free" | "del" | "record_stream", "free" | "del" | "record_stream" | ",", _)
@@ -165,9 +129,7 @@ fn candidates<'t>(
         {
             listed(&[("on", "another stream")])
         }
-        (_, _, TokenKind::Number) if statement.iter().any(|(kind, _)| *kind == TokenKind::Times) => {
-            listed(&DTYPES)
-        }
+        (_, _, TokenKind::Number) if statement.iter().any(|(kind, _)| *kind == TokenKind::Times) => dtypes(),
         (_, _, TokenKind::Number)
             if statement.iter().any(|(_, word)| *word == "alloc" || *word == "capacity") =>
         {
@@ -175,6 +137,25 @@ fn candidates<'t>(
         }
         _ => Vec::new(),
     }
+}
+
+fn statements() -> Vec<Completion> {
+    let mut all = listed(&STATEMENTS);
+    if let Some(step) = all.iter_mut().find(|item| item.text == "step") {
+        step.text.push_str(" \"\"");
+    }
+    all.extend(listed(&[("torch.cuda.empty_cache()", "releases cached segments")]));
+    all
+}
+
+fn dtypes() -> Vec<Completion> {
+    let detail = |size| match size {
+        1 => "1 byte each",
+        2 => "2 bytes each",
+        4 => "4 bytes each",
+        _ => "8 bytes each",
+    };
+    DTYPES.map(|(dtype, size)| Completion { text: dtype.to_owned(), detail: detail(size) }).into()
 }
 
 fn listed(items: &[(&str, &'static str)]) -> Vec<Completion> {

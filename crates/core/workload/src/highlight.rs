@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::parse::RESERVED;
 use crate::size::{decimal_unit, dtype_size, unit_shift};
 use crate::token::{Lexer, TokenKind};
+use crate::words::is_keyword;
 
 /// The kind of a piece of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +22,6 @@ pub enum Highlight {
     /// Blanks and signs.
     Other,
 }
-
-/// Words of the language that are inside of statements.
-const INNER_WORDS: [&str; 11] =
-    ["alloc", "on", "as", "from", "down", "in", "default", "no_split", "use_on_oom", "capacity", "conf"];
 
 /// The pieces of one line, in order; together they are the line. Ranges are bytes.
 ///
@@ -76,7 +72,7 @@ fn word_kind(word: &str, before: TokenKind) -> Highlight {
     let is_unit = unit_shift(word).is_some() || decimal_unit(word).is_some() || dtype_size(word).is_some();
     if before == TokenKind::Number && is_unit {
         Highlight::Size
-    } else if RESERVED.contains(&word) || INNER_WORDS.contains(&word) || word.starts_with("torch.") {
+    } else if is_keyword(word) || word.starts_with("torch.") {
         Highlight::Keyword
     } else {
         Highlight::Name

@@ -127,6 +127,7 @@ mod size_text;
 mod slots;
 mod syntax;
 mod token;
+mod words;
 mod workload;
 
 pub use builder::WorkloadBuilder;

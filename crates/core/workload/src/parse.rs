@@ -14,8 +14,6 @@ use crate::request::Request;
 use crate::syntax::{FreeTarget, NameRef, Statement, StatementKind};
 use crate::token::{Lexer, Span, Token, TokenKind};
 
-pub(crate) use parts::RESERVED;
-
 const STATEMENT: &str = "a statement such as \"a = alloc 3 MiB\" or \"free a\"";
 
 pub(crate) struct Parser<'t> {

@@ -17,11 +17,12 @@ const UNITS: [(&str, u32); 7] =
 const DECIMAL_UNITS: [(&str, u64); 4] =
     [("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000)];
 
-const DTYPES: [(&str, u64); 10] = [
-    ("float64", 8),
+/// Dtypes with the bytes of one element, the likeliest first.
+pub(crate) const DTYPES: [(&str, u64); 10] = [
     ("float32", 4),
     ("float16", 2),
     ("bfloat16", 2),
+    ("float64", 8),
     ("int64", 8),
     ("int32", 4),
     ("int16", 2),

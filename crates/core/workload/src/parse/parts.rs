@@ -10,6 +10,7 @@ use crate::size::{
 };
 use crate::syntax::{BaseRef, FreeTarget, Index, NameRef, Piece};
 use crate::token::{Span, TokenKind};
+use crate::words::is_reserved;
 
 /// How many dimensions a shape may have.
 const MAX_DIMENSIONS: usize = 5;
@@ -17,29 +18,6 @@ const MAX_DIMENSIONS: usize = 5;
 const SIZE: &str = "a size such as \"3 MiB\"";
 const DTYPE: &str = "a dtype such as \"float32\"";
 const NAME: &str = "a name";
-
-/// The words that start a statement, and so cannot be names.
-pub(crate) const RESERVED: [&str; 19] = [
-    "del",
-    "alloc",
-    "free",
-    "record_stream",
-    "stream",
-    "advance",
-    "empty_cache",
-    "reset_peak",
-    "reset_accumulated",
-    "snapshot",
-    "set_fraction",
-    "set",
-    "pool",
-    "enter",
-    "leave",
-    "destroy",
-    "step",
-    "repeat",
-    "for",
-];
 
 impl<'t> Parser<'t> {
     /// `a`, `x[3]`, `x[i][j]`; `x[*]` too where that is allowed.
@@ -130,13 +108,13 @@ impl<'t> Parser<'t> {
         found.map(|(depth, scope)| (depth, scope.kind))
     }
 
-    /// A word that may be a name: it is not in [`RESERVED`].
+    /// A word that may be a name.
     pub(super) fn free_word(&mut self, expected: &'static str) -> Result<&'t str, ParseError> {
         if self.token.kind != TokenKind::Word {
             return Err(self.unexpected(expected));
         }
         let word = self.token.span.slice(self.text);
-        if RESERVED.contains(&word) {
+        if is_reserved(word) {
             let kind = ParseErrorKind::ReservedWord { word: word.to_owned() };
             return Err(self.error(self.token.span, kind));
         }
