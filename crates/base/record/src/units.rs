@@ -99,73 +99,56 @@ pub fn sentence(text: &str) -> String {
     out
 }
 
-/// An address on a device, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct DeviceAddr(u64);
+macro_rules! address {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $name(u64);
 
+        impl $name {
+            /// The address `addr`.
+            #[must_use]
+            pub const fn new(addr: u64) -> Self {
+                Self(addr)
+            }
+
+            /// The plain number.
+            #[must_use]
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+
+            /// The address `size` bytes higher; saturates at 2^64-1.
+            #[must_use]
+            pub const fn offset(self, size: Bytes) -> Self {
+                Self(self.0.saturating_add(size.get()))
+            }
+        }
+
+        /// `0x7f0000000000`.
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&format!("{:#x}", self.0))
+            }
+        }
+    };
+}
+
+address!(
+    /// An address on a device, in bytes.
+    DeviceAddr
+);
+address!(
+    /// An address in host memory, a number of 64 bits on every target. 0 is not a valid address.
+    HostAddr
+);
 blockyard_rules::schema_as!(DeviceAddr, u64);
 
 impl DeviceAddr {
-    /// The address `addr`.
-    #[must_use]
-    pub const fn new(addr: u64) -> Self {
-        Self(addr)
-    }
-
-    /// The plain number.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-
-    /// The address `size` bytes higher; saturates at 2^64-1.
-    #[must_use]
-    pub const fn offset(self, size: Bytes) -> Self {
-        Self(self.0.saturating_add(size.get()))
-    }
-
     /// How many bytes this address is above `base`; zero if the address is below.
     #[must_use]
     pub const fn offset_from(self, base: Self) -> Bytes {
         Bytes::new(self.0.saturating_sub(base.0))
-    }
-}
-
-/// An address in host memory, a number of 64 bits on every target. 0 is not a valid address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct HostAddr(u64);
-
-impl HostAddr {
-    /// The address `addr`.
-    #[must_use]
-    pub const fn new(addr: u64) -> Self {
-        Self(addr)
-    }
-
-    /// The plain number.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-
-    /// The address `size` bytes higher; saturates at 2^64-1.
-    #[must_use]
-    pub const fn offset(self, size: Bytes) -> Self {
-        Self(self.0.saturating_add(size.get()))
-    }
-}
-
-/// `0x7e0000000000`.
-impl fmt::Display for HostAddr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{:#x}", self.0))
-    }
-}
-
-/// `0x7f0000000000`.
-impl fmt::Display for DeviceAddr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{:#x}", self.0))
     }
 }
 
