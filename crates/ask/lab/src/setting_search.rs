@@ -324,25 +324,13 @@ fn gain_sentence(row: &Row, baseline: &Row, then: Option<String>) -> String {
 
 fn device_calls_text(outcome: &Outcome, own: &Outcome) -> String {
     let (new, old) = (outcome.device_calls(), own.device_calls());
-    match new.cmp(&old) {
-        std::cmp::Ordering::Equal => format!("makes as many device calls ({})", grouped(new)),
-        std::cmp::Ordering::Greater => {
-            format!(
-                "costs {} more device calls ({} instead of {})",
-                grouped(new.saturating_sub(old)),
-                grouped(new),
-                grouped(old)
-            )
-        }
-        std::cmp::Ordering::Less => {
-            format!(
-                "saves {} device calls ({} instead of {})",
-                grouped(old.saturating_sub(new)),
-                grouped(new),
-                grouped(old)
-            )
-        }
-    }
+    let (words, more) = match new.cmp(&old) {
+        std::cmp::Ordering::Equal => return format!("makes as many device calls ({})", grouped(new)),
+        std::cmp::Ordering::Greater => ("costs", " more"),
+        std::cmp::Ordering::Less => ("saves", ""),
+    };
+    let (change, new, old) = (grouped(new.abs_diff(old)), grouped(new), grouped(old));
+    format!("{words} {change}{more} device calls ({new} instead of {old})")
 }
 
 #[cfg(target_family = "wasm")]

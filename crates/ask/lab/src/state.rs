@@ -9,7 +9,6 @@ use blockyard_rules::{AllocatorConfig, known_config};
 
 use crate::gap::{findings as gap_findings, of_device};
 use crate::live::{BEFORE_RECORDING, WITHOUT_PROGRAM_LINE, WORKSPACES, holding_line};
-use crate::run::stack_texts;
 use crate::{Finding, FindingTopic, Gap, GapAtMoment, HoldingLine, VerdictAnswer, VerdictKind};
 
 /// The memory of a device when its snapshot was taken.
@@ -74,7 +73,7 @@ impl DeviceState {
                 match block.state {
                     BlockState::Allocated => {
                         state.allocated = state.allocated.saturating_add(block.size);
-                        let stack = stack_texts(&file.stacks, block.stack);
+                        let stack = file.stacks.frame_texts(block.stack);
                         let line = holding_line(&stack).unwrap_or_else(|| {
                             if state.has_stacks {
                                 BEFORE_RECORDING.to_owned()
@@ -203,19 +202,9 @@ impl DeviceState {
         findings.extend(gap_findings(&gap));
         findings.sort_by_key(|finding| finding.about);
         VerdictAnswer {
-            conf: conf.to_owned(),
-            kind: VerdictKind::StateOnly,
-            headline,
-            cause: None,
-            findings,
             held: self.held.clone(),
-            moment: 0,
-            setting: None,
-            forecast: None,
             gap: Some(gap).filter(|gap| !gap.at_peak.reserved.is_zero()),
-            fixes: Vec::new(),
-            code_fixes: Vec::new(),
-            devices: Vec::new(),
+            ..VerdictAnswer::new(conf, VerdictKind::StateOnly, headline, findings)
         }
     }
 }

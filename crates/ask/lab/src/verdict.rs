@@ -167,19 +167,11 @@ fn verdict_of_failure(
         }
     }
     let answer = VerdictAnswer {
-        conf: conditions.conf.clone(),
-        kind,
-        headline,
         cause: Some(found.cause),
-        findings,
         held,
         moment,
         setting,
-        forecast: None,
-        gap: None,
-        fixes: Vec::new(),
-        code_fixes: Vec::new(),
-        devices: Vec::new(),
+        ..VerdictAnswer::new(&conditions.conf, kind, headline, findings)
     };
     Ok(Verdict { answer, autopsy: Some(Box::new(found)) })
 }

@@ -58,6 +58,26 @@ pub struct DeviceOfFile {
 }
 
 impl VerdictAnswer {
+    /// The verdict with these sentences and nothing else.
+    #[must_use]
+    pub fn new(conf: &str, kind: VerdictKind, headline: String, findings: Vec<Finding>) -> Self {
+        Self {
+            conf: conf.to_owned(),
+            kind,
+            headline,
+            cause: None,
+            findings,
+            held: Vec::new(),
+            moment: 0,
+            setting: None,
+            forecast: None,
+            gap: None,
+            fixes: Vec::new(),
+            code_fixes: Vec::new(),
+            devices: Vec::new(),
+        }
+    }
+
     /// Whether a sentence is one of the fixes, which come before all other sentences.
     #[must_use]
     pub fn has_as_fix(&self, finding: &Finding) -> bool {
@@ -249,7 +269,7 @@ impl MomentName {
 }
 
 /// The live bytes of one line of the program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HoldingLine {
     /// The line, with its function and its file; where no stack was recorded, the name of the tensor or the size
@@ -275,15 +295,7 @@ impl HoldingLine {
     /// A line that holds nothing yet.
     #[must_use]
     pub fn new(line: String) -> Self {
-        Self {
-            line,
-            callers: Vec::new(),
-            bytes: Bytes::ZERO,
-            blocks: 0,
-            first_request: 0,
-            last_request: 0,
-            moments: Vec::new(),
-        }
+        Self { line, ..Self::default() }
     }
 
     /// The line with its callers: `buf train.py:12, called at keep train.py:33`.

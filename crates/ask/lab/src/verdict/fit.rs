@@ -105,41 +105,15 @@ pub(super) fn verdict_of_fit(
         None => (VerdictKind::Fits, fit.headline()),
     };
     let forecast = fit.forecast;
-    let conf = conditions.conf.clone();
-    Ok(VerdictAnswer {
-        conf,
-        kind,
-        headline,
-        cause: None,
-        findings,
-        held,
-        moment,
-        setting,
-        forecast,
-        gap: None,
-        fixes: Vec::new(),
-        code_fixes: Vec::new(),
-        devices: Vec::new(),
-    })
+    let answer = VerdictAnswer::new(&conditions.conf, kind, headline, findings);
+    Ok(VerdictAnswer { held, moment, setting, forecast, ..answer })
 }
 
 fn verdict_without_replay(conditions: &Conditions, error: &RowError) -> VerdictAnswer {
     let text = format!("the requests cannot be replayed: {error}");
-    VerdictAnswer {
-        conf: conditions.conf.clone(),
-        kind: VerdictKind::NotReplayed,
-        headline: "the run cannot be replayed".to_owned(),
-        cause: None,
-        findings: vec![Finding::about(FindingTopic::Certainty, text, None)],
-        held: Vec::new(),
-        moment: 0,
-        setting: None,
-        forecast: None,
-        gap: None,
-        fixes: Vec::new(),
-        code_fixes: Vec::new(),
-        devices: Vec::new(),
-    }
+    let findings = vec![Finding::about(FindingTopic::Certainty, text, None)];
+    let headline = "the run cannot be replayed".to_owned();
+    VerdictAnswer::new(&conditions.conf, VerdictKind::NotReplayed, headline, findings)
 }
 
 /// A run without a failure, and its replay under the conditions of the question.
