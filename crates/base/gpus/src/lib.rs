@@ -9,6 +9,7 @@
     reason = "sizes are PyTorch's int64, and sizes in bytes are not negative"
 )]
 
+mod address_order;
 mod architecture;
 mod assumption;
 pub mod fft;
@@ -20,6 +21,7 @@ pub mod solver;
 pub mod sparse;
 pub mod tables;
 
+pub use address_order::DriverAddressOrder;
 pub use architecture::Architecture;
 pub use assumption::{Assumption, AssumptionError};
 pub use non_pytorch::{

@@ -26,7 +26,7 @@ pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use non_pytorch::{HolderCount, NonPytorchMemory};
 pub use note::{EstimateNote, NoteKind};
-pub use orders::{DriverAddressOrder, OtherOrders, ReplayedOrders, available_memory, run_other_orders};
+pub use orders::{OtherOrders, ReplayedOrders, available_memory, run_other_orders};
 pub use preloaded::PreloadedProcess;
 pub use prepare::{LibraryFolder, cache_folder, find_library, find_standin, prepare, prepare_in};
 pub use ranks::{RankError, RankReport, Ranks, RanksReport, StoreServer, run_ranks};

@@ -5,36 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use blockyard_answers::{BytesRange, DeviceRange, DryRunAddresses, DryRunOrders};
+use blockyard_gpus::DriverAddressOrder;
 use blockyard_record::Bytes;
 
 use crate::run::{RunningProgram, wait};
 use crate::{DeviceReport, DryRunError, LibraryFolder, Program, Report, Torch};
-
-/// The order of the addresses of segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriverAddressOrder {
-    /// The order of NVIDIA's driver.
-    Driver,
-    /// Each new segment above the others.
-    Rising,
-    /// Each new segment below the others.
-    Falling,
-}
-
-impl DriverAddressOrder {
-    /// All orders, the driver's first.
-    pub const ALL: [Self; 3] = [Self::Driver, Self::Rising, Self::Falling];
-
-    /// The name of the order, as `STANDIN_ADDRESSES` has it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Driver => "driver",
-            Self::Rising => "rising",
-            Self::Falling => "falling",
-        }
-    }
-}
 
 /// The results of replays of a run's own requests under other orders of addresses, without a second run of
 /// the program.

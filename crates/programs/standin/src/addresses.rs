@@ -18,6 +18,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use blockyard_gpus::DriverAddressOrder;
 use rangemap::RangeSet;
 
 use crate::non_pytorch::NonPytorchAddresses;
@@ -31,18 +32,6 @@ const SMALL: u64 = 1 << 20;
 const PAGE: u64 = 4096;
 /// Chunks of the driver are multiples of this, in length and place.
 const CHUNK: u64 = 32 << 20;
-
-/// In which order a device gives addresses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum DriverAddressOrder {
-    /// The order of NVIDIA's driver.
-    #[default]
-    Driver,
-    /// The lowest free addresses first.
-    Rising,
-    /// The highest free addresses first.
-    Falling,
-}
 
 /// What a range of addresses is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -299,8 +299,10 @@ pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&
 
 #[cfg(test)]
 mod tests {
+    use blockyard_gpus::DriverAddressOrder;
+
     use super::{NonPytorchAddresses, NonPytorchUse, kernel_use};
-    use crate::addresses::{Addresses, DriverAddressOrder};
+    use crate::addresses::Addresses;
 
     #[test]
     fn bytes_follow_the_events() {

@@ -3,10 +3,8 @@
 use std::env;
 use std::sync::OnceLock;
 
-use blockyard_gpus::{Architecture, GpuProfile};
+use blockyard_gpus::{Architecture, DriverAddressOrder, GpuProfile};
 use blockyard_record::Bytes;
-
-use crate::addresses::DriverAddressOrder;
 
 /// The properties of the devices, which are all equal, and the versions of CUDA's libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,11 +39,9 @@ impl Settings {
             cuda: small("STANDIN_CUDA", 13_000),
             cudnn: usize::try_from(number("STANDIN_CUDNN", 91_900)).unwrap_or(91_900),
             counts_non_pytorch: variable("STANDIN_NON_PYTORCH").as_deref() == Some("1"),
-            addresses: match variable("STANDIN_ADDRESSES").as_deref() {
-                Some("rising") => DriverAddressOrder::Rising,
-                Some("falling") => DriverAddressOrder::Falling,
-                _ => DriverAddressOrder::Driver,
-            },
+            addresses: variable("STANDIN_ADDRESSES")
+                .and_then(|name| DriverAddressOrder::ALL.into_iter().find(|order| order.name() == name))
+                .unwrap_or_default(),
         }
     }
 
@@ -99,8 +95,7 @@ pub(crate) fn settings() -> &'static Settings {
 mod tests {
     use blockyard_gpus::GpuProfile;
 
-    use super::Settings;
-    use crate::addresses::DriverAddressOrder;
+    use super::{DriverAddressOrder, Settings};
 
     #[test]
     fn variables_say_which_gpu() {

@@ -3,8 +3,8 @@
 use std::fmt::{self, Write as _};
 
 use blockyard_answers::{DryRunOrders, DryRunResult};
-use blockyard_dry_run::{BytesRange, DriverAddressOrder, OtherOrders, Report};
-use blockyard_gpus::GpuProfile;
+use blockyard_dry_run::{BytesRange, OtherOrders, Report};
+use blockyard_gpus::{DriverAddressOrder, GpuProfile};
 
 use super::text::{may_fit, shown};
 
@@ -74,8 +74,8 @@ fn of_range(range: BytesRange) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_dry_run::{DeviceReport, DriverAddressOrder, OtherOrders, Report};
-    use blockyard_gpus::GpuProfile;
+    use blockyard_dry_run::{DeviceReport, OtherOrders, Report};
+    use blockyard_gpus::{DriverAddressOrder, GpuProfile};
     use blockyard_record::Bytes;
 
     fn report(reserved: u64) -> Report {
