@@ -22,7 +22,7 @@ const DRIVER: &str = "libcuda.so.1";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// The files of the runner: the part of a dry run that is in the program's Python, and starts the program.
-const RUNNER: [(&str, &str); 22] = [
+const RUNNER: [(&str, &str); 23] = [
     ("__main__.py", include_str!("runner/__main__.py")),
     ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
     ("blockyard_keepers/__init__.py", include_str!("../../python/lib/blockyard_keepers/__init__.py")),
@@ -36,6 +36,7 @@ const RUNNER: [(&str, &str); 22] = [
     ("blockyard_dry_run/growth.py", include_str!("runner/blockyard_dry_run/growth.py")),
     ("blockyard_dry_run/holders.py", include_str!("runner/blockyard_dry_run/holders.py")),
     ("blockyard_dry_run/initial.py", include_str!("runner/blockyard_dry_run/initial.py")),
+    ("blockyard_dry_run/loaded.py", include_str!("runner/blockyard_dry_run/loaded.py")),
     ("blockyard_dry_run/objects.py", include_str!("runner/blockyard_dry_run/objects.py")),
     ("blockyard_dry_run/peaks.py", include_str!("runner/blockyard_dry_run/peaks.py")),
     ("blockyard_dry_run/places.py", include_str!("runner/blockyard_dry_run/places.py")),

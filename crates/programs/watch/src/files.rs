@@ -8,8 +8,9 @@ use std::path::Path;
 pub const LIBRARY: &str = "libblockyard_watch.so";
 
 /// The files of the hook.
-const HOOK: [(&str, &str); 2] = [
+const HOOK: [(&str, &str); 3] = [
     ("sitecustomize.py", include_str!("python/sitecustomize.py")),
+    ("blockyard_loaded.py", include_str!("../../dry-run/src/runner/blockyard_dry_run/loaded.py")),
     ("blockyard_watch.py", include_str!("python/blockyard_watch.py")),
 ];
 

@@ -12,6 +12,8 @@ import pickle
 import sys
 import time
 
+from blockyard_loaded import once_loaded
+
 # Seconds between two questions to the driver for its free memory.
 _PAUSE = 0.5
 # After so many failed requests no further snapshot is sent: a program may go on after each.
@@ -21,7 +23,7 @@ _MOST_OOMS = 3
 def install():
     """Waits for the program to load PyTorch."""
     if "BLOCKYARD_WATCH_SOCKET" in os.environ:
-        sys.meta_path.insert(0, _Loaded())
+        once_loaded("torch", _on_torch)
 
 
 def step():
@@ -158,32 +160,3 @@ def _on_torch(torch):
     global _watch
     _watch = Watch(torch)
     torch.cuda._lazy_call(_watch.attach)
-
-
-class _Loaded:
-    """Calls a function right after PyTorch was loaded for the first time."""
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "torch":
-            return None
-        # Later ones alone: another finder of this kind asks this one.
-        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
-            find = getattr(finder, "find_spec", None)
-            spec = None if find is None else find(name, path, target)
-            if spec is not None and spec.loader is not None:
-                self._extend(spec.loader)
-                return spec
-        return None
-
-    def _extend(self, loader):
-        load = loader.exec_module
-
-        def exec_module(module):
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-            # Another finder of this kind may have done so.
-            vars(loader).pop("exec_module", None)
-            load(module)
-            _on_torch(module)
-
-        loader.exec_module = exec_module

@@ -8,7 +8,7 @@ import os
 import pickle
 import sys
 
-from blockyard_dry_run import growth, holders, initial, places, ranks, values
+from blockyard_dry_run import growth, holders, initial, loaded, places, ranks, values
 from blockyard_dry_run.peaks import Peaks
 from blockyard_dry_run.record import record
 
@@ -244,49 +244,11 @@ def _first_above(trace, totals):
 
 def once_loaded(name, function):
     """Calls a function with a module once it is loaded."""
-    module = sys.modules.get(name)
-    if module is None:
-        sys.meta_path.insert(0, _Loaded(name, function))
-    else:
-        _call(function, module)
 
+    def call(module):
+        try:
+            function(module)
+        except Exception as fault:
+            record({"kind": "remark", "text": f"steps and lines are not known: {type(fault).__name__}: {fault}"})
 
-def _call(function, module):
-    try:
-        function(module)
-    except Exception as fault:
-        record({"kind": "remark", "text": f"steps and lines are not known: {type(fault).__name__}: {fault}"})
-
-
-class _Loaded:
-    """Calls a function with a module right after it was loaded for the first time.
-
-    A library may ask for the place of the module long before it loads the module: so this finder stays until then.
-    """
-
-    def __init__(self, name, function):
-        self.name = name
-        self.function = function
-
-    def find_spec(self, name, path=None, target=None):
-        if name != self.name:
-            return None
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            spec = None if finder is self or find is None else find(name, path, target)
-            if spec is not None and spec.loader is not None:
-                self._extend(spec.loader)
-                return spec
-        return None
-
-    def _extend(self, loader):
-        load = loader.exec_module
-
-        def exec_module(module):
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-            del loader.exec_module
-            load(module)
-            _call(self.function, module)
-
-        loader.exec_module = exec_module
+    loaded.once_loaded(name, call)
