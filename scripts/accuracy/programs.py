@@ -17,93 +17,36 @@ VISION = {  # family, optimizer, autocast
     "convnext_tiny": ("ConvNeXt", "adamw", True),
     "convnext_base": ("ConvNeXt", "adamw", True),
 }
+
+
+def sized(hidden, layers, heads, **others):
+    return {"hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads, **others}
+
+
+def opt(hidden, layers, heads, wide, words, **others):
+    return sized(hidden, layers, heads, ffn_dim=wide, word_embed_proj_dim=words, **others)
+
+
+def pythia(hidden, layers, heads):
+    return sized(hidden, layers, heads, intermediate_size=4 * hidden, vocab_size=50304)
+
+
+def qwen(hidden, layers, heads, shared, wide, **others):
+    more = {"num_key_value_heads": shared, "intermediate_size": wide, "vocab_size": 151936}
+    return sized(hidden, layers, heads, **more, tie_word_embeddings=True, **others)
+
+
 LANGUAGE = {  # family, class in transformers, sizes
     "distilgpt2": ("GPT-2", "GPT2", {"n_layer": 6, "n_head": 12, "n_embd": 768}),
     "gpt2": ("GPT-2", "GPT2", {"n_layer": 12, "n_head": 12, "n_embd": 768}),
     "gpt2-medium": ("GPT-2", "GPT2", {"n_layer": 24, "n_head": 16, "n_embd": 1024}),
-    "opt-125m": (
-        "OPT",
-        "OPT",
-        {
-            "hidden_size": 768,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 12,
-            "ffn_dim": 3072,
-            "word_embed_proj_dim": 768,
-        },
-    ),
-    "opt-350m": (
-        "OPT",
-        "OPT",
-        {
-            "hidden_size": 1024,
-            "num_hidden_layers": 24,
-            "num_attention_heads": 16,
-            "ffn_dim": 4096,
-            "word_embed_proj_dim": 512,
-            "do_layer_norm_before": False,
-        },
-    ),
-    "pythia-160m": (
-        "Pythia",
-        "GPTNeoX",
-        {
-            "hidden_size": 768,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 12,
-            "intermediate_size": 3072,
-            "vocab_size": 50304,
-        },
-    ),
-    "pythia-410m": (
-        "Pythia",
-        "GPTNeoX",
-        {
-            "hidden_size": 1024,
-            "num_hidden_layers": 24,
-            "num_attention_heads": 16,
-            "intermediate_size": 4096,
-            "vocab_size": 50304,
-        },
-    ),
-    "pythia-1b": (
-        "Pythia",
-        "GPTNeoX",
-        {
-            "hidden_size": 2048,
-            "num_hidden_layers": 16,
-            "num_attention_heads": 8,
-            "intermediate_size": 8192,
-            "vocab_size": 50304,
-        },
-    ),
-    "qwen2.5-0.5b": (
-        "Qwen",
-        "Qwen2",
-        {
-            "hidden_size": 896,
-            "num_hidden_layers": 24,
-            "num_attention_heads": 14,
-            "num_key_value_heads": 2,
-            "intermediate_size": 4864,
-            "vocab_size": 151936,
-            "tie_word_embeddings": True,
-        },
-    ),
-    "qwen3-0.6b": (
-        "Qwen",
-        "Qwen3",
-        {
-            "hidden_size": 1024,
-            "num_hidden_layers": 28,
-            "num_attention_heads": 16,
-            "num_key_value_heads": 8,
-            "head_dim": 128,
-            "intermediate_size": 3072,
-            "vocab_size": 151936,
-            "tie_word_embeddings": True,
-        },
-    ),
+    "opt-125m": ("OPT", "OPT", opt(768, 12, 12, 3072, 768)),
+    "opt-350m": ("OPT", "OPT", opt(1024, 24, 16, 4096, 512, do_layer_norm_before=False)),
+    "pythia-160m": ("Pythia", "GPTNeoX", pythia(768, 12, 12)),
+    "pythia-410m": ("Pythia", "GPTNeoX", pythia(1024, 24, 16)),
+    "pythia-1b": ("Pythia", "GPTNeoX", pythia(2048, 16, 8)),
+    "qwen2.5-0.5b": ("Qwen", "Qwen2", qwen(896, 24, 14, 2, 4864)),
+    "qwen3-0.6b": ("Qwen", "Qwen3", qwen(1024, 28, 16, 8, 3072, head_dim=128)),
 }
 SMALL = {"mlp": ("MLP", "adam"), "mlp-deep": ("MLP", "adam"), "cnn": ("CNN", "sgd"), "cnn-deep": ("CNN", "sgd")}
 # 70 is in no table of convolutions.
