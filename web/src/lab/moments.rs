@@ -97,11 +97,7 @@ fn is_of_line(
 /// The line of the program that holds the allocations with this stack, or the name of the row for all
 /// allocations that no line holds.
 pub(crate) fn line_of_stack(run: &Run, stack: StackId) -> Option<String> {
-    let stacks = run.recording.stacks();
-    let frames = stacks.frames(stack).map(|frame| stacks.frame(frame));
-    let frames: Vec<String> =
-        frames.map(|frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line)).collect();
-    holding_line(&frames)
+    holding_line(&run.recording.stacks().frame_texts(stack))
 }
 
 fn line_without_stack(run: &Run, size: Bytes, id: AllocationId) -> String {

@@ -30,9 +30,9 @@ pub(crate) fn memory_stats(session: Session) -> AnyView {
         choice(of.test_id(), of.title(), is_chosen, click(move || shown.pools.set(of)))
     });
     let bytes =
-        STATISTICS.iter().filter(|statistic| statistic.is_bytes).map(|statistic| row(statistic, shown));
+        STATISTICS.iter().filter(|statistic| statistic.is_bytes()).map(|statistic| row(statistic, shown));
     let counts =
-        STATISTICS.iter().filter(|statistic| !statistic.is_bytes).map(|statistic| row(statistic, shown));
+        STATISTICS.iter().filter(|statistic| !statistic.is_bytes()).map(|statistic| row(statistic, shown));
     let counters = COUNTERS.iter().map(|counter| {
         let value = text(move || match shown.stats.with(counter.get) {
             value if value < 0 && !shown.is_exact.get() => "no limit".to_owned(),
@@ -126,7 +126,7 @@ fn row(statistic: &'static Statistic, shown: ShownStats) -> AnyView {
         text(move || {
             let value = shown.stats.with(|stats| part(&shown.pools.get().of((statistic.get)(stats))));
             match u64::try_from(value) {
-                Ok(bytes) if statistic.is_bytes && !shown.is_exact.get() => Bytes::new(bytes).to_string(),
+                Ok(bytes) if statistic.is_bytes() && !shown.is_exact.get() => Bytes::new(bytes).to_string(),
                 _ => grouped_signed(value),
             }
         })

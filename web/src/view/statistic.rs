@@ -9,75 +9,41 @@ pub(crate) struct Statistic {
     pub(crate) key: &'static str,
     pub(crate) title: &'static str,
     pub(crate) meaning: &'static str,
-    pub(crate) is_bytes: bool,
     pub(crate) get: fn(&Stats) -> &StatArray,
 }
 
-pub(crate) static STATISTICS: [Statistic; 9] = [
-    Statistic {
-        key: "allocated_bytes",
-        title: "Allocated",
-        meaning: "Bytes of allocated blocks, rounding included: torch.cuda.memory_allocated().",
-        is_bytes: true,
-        get: |stats| &stats.allocated_bytes,
-    },
-    Statistic {
-        key: "reserved_bytes",
-        title: "Reserved",
-        meaning: "Bytes of all segments taken from the device, used or not: torch.cuda.memory_reserved().",
-        is_bytes: true,
-        get: |stats| &stats.reserved_bytes,
-    },
-    Statistic {
-        key: "active_bytes",
-        title: "Active",
-        meaning: "Allocated bytes and those whose free still waits for another stream.",
-        is_bytes: true,
-        get: |stats| &stats.active_bytes,
-    },
-    Statistic {
-        key: "requested_bytes",
-        title: "Requested",
-        meaning: "What callers asked for, before rounding, in active blocks.",
-        is_bytes: true,
-        get: |stats| &stats.requested_bytes,
-    },
-    Statistic {
-        key: "inactive_split_bytes",
-        title: "Inactive split",
-        meaning: "Cached bytes in segments that also hold other blocks: they cannot be given back to the device.",
-        is_bytes: true,
-        get: |stats| &stats.inactive_split_bytes,
-    },
-    Statistic {
-        key: "allocation",
-        title: "Allocations",
-        meaning: "How many blocks are allocated.",
-        is_bytes: false,
-        get: |stats| &stats.allocation,
-    },
-    Statistic {
-        key: "segment",
-        title: "Segments",
-        meaning: "How many segments are taken from the device; each was one cudaMalloc.",
-        is_bytes: false,
-        get: |stats| &stats.segment,
-    },
-    Statistic {
-        key: "active",
-        title: "Active blocks",
-        meaning: "How many blocks are allocated or pending.",
-        is_bytes: false,
-        get: |stats| &stats.active,
-    },
-    Statistic {
-        key: "inactive_split",
-        title: "Inactive split blocks",
-        meaning: "How many cached blocks lie in segments that also hold other blocks.",
-        is_bytes: false,
-        get: |stats| &stats.inactive_split,
-    },
-];
+impl Statistic {
+    pub(crate) fn is_bytes(self) -> bool {
+        self.key.ends_with("_bytes")
+    }
+}
+
+macro_rules! statistics {
+    ($($key:ident $title:literal, $meaning:literal;)*) => {
+        [$(Statistic {
+            key: stringify!($key),
+            title: $title,
+            meaning: $meaning,
+            get: |stats| &stats.$key,
+        }),*]
+    };
+}
+
+pub(crate) static STATISTICS: [Statistic; 9] = statistics! {
+    allocated_bytes "Allocated",
+        "Bytes of allocated blocks, rounding included: torch.cuda.memory_allocated().";
+    reserved_bytes "Reserved",
+        "Bytes of all segments taken from the device, used or not: torch.cuda.memory_reserved().";
+    active_bytes "Active", "Allocated bytes and those whose free still waits for another stream.";
+    requested_bytes "Requested", "What callers asked for, before rounding, in active blocks.";
+    inactive_split_bytes "Inactive split",
+        "Cached bytes in segments that also hold other blocks: they cannot be given back to the device.";
+    allocation "Allocations", "How many blocks are allocated.";
+    segment "Segments", "How many segments are taken from the device; each was one cudaMalloc.";
+    active "Active blocks", "How many blocks are allocated or pending.";
+    inactive_split "Inactive split blocks",
+        "How many cached blocks lie in segments that also hold other blocks.";
+};
 
 /// A statistic that is one number.
 #[derive(Clone, Copy)]
@@ -88,56 +54,29 @@ pub(crate) struct Counter {
     pub(crate) get: fn(&Stats) -> i64,
 }
 
-pub(crate) static COUNTERS: [Counter; 8] = [
-    Counter {
-        key: "num_device_alloc",
-        title: "Segments taken",
-        meaning: "Calls to the device for a segment (cudaMalloc) that succeeded.",
-        get: |stats| stats.num_device_alloc,
-    },
-    Counter {
-        key: "num_device_free",
-        title: "Segments given back",
-        meaning: "Segments returned to the device (cudaFree).",
-        get: |stats| stats.num_device_free,
-    },
-    Counter {
-        key: "num_alloc_retries",
-        title: "Retries",
-        meaning: "Times that a request released the whole cache and asked the device again.",
-        get: |stats| stats.num_alloc_retries,
-    },
-    Counter {
-        key: "num_ooms",
-        title: "Out of memory",
-        meaning: "Requests that failed.",
-        get: |stats| stats.num_ooms,
-    },
-    Counter {
-        key: "num_sync_all_streams",
-        title: "Waits for all streams",
-        meaning: "Times that the allocator waited for all outstanding work before it released memory.",
-        get: |stats| stats.num_sync_all_streams,
-    },
-    Counter {
-        key: "oversize_allocations",
-        title: "Oversize allocations",
-        meaning: "Allocated blocks of at least max_split_size.",
-        get: |stats| stats.oversize_allocations.current,
-    },
-    Counter {
-        key: "oversize_segments",
-        title: "Oversize segments",
-        meaning: "Segments of at least max_split_size.",
-        get: |stats| stats.oversize_segments.current,
-    },
-    Counter {
-        key: "max_split_size",
-        title: "max_split_size",
-        meaning: "Blocks above this many bytes are never divided; memory_stats() has -1 for no limit.",
-        get: |stats| stats.max_split_size,
-    },
-];
+macro_rules! counters {
+    ($($key:ident $(. $of:ident)? $title:literal, $meaning:literal;)*) => {
+        [$(Counter {
+            key: stringify!($key),
+            title: $title,
+            meaning: $meaning,
+            get: |stats| stats.$key$(.$of)?,
+        }),*]
+    };
+}
+
+pub(crate) static COUNTERS: [Counter; 8] = counters! {
+    num_device_alloc "Segments taken", "Calls to the device for a segment (cudaMalloc) that succeeded.";
+    num_device_free "Segments given back", "Segments returned to the device (cudaFree).";
+    num_alloc_retries "Retries", "Times that a request released the whole cache and asked the device again.";
+    num_ooms "Out of memory", "Requests that failed.";
+    num_sync_all_streams "Waits for all streams",
+        "Times that the allocator waited for all outstanding work before it released memory.";
+    oversize_allocations.current "Oversize allocations", "Allocated blocks of at least max_split_size.";
+    oversize_segments.current "Oversize segments", "Segments of at least max_split_size.";
+    max_split_size "max_split_size",
+        "Blocks above this many bytes are never divided; memory_stats() has -1 for no limit.";
+};
 
 /// The block pools whose blocks are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
