@@ -257,7 +257,7 @@ fn fixed_entry((class, name, title): (&'static str, &'static str, &'static str))
 impl AllocationsFigure {
     fn new(session: Session, size: RwSignal<Size>, base: NodeRef<html::Canvas>) -> Self {
         let is_painted = RwSignal::new(false);
-        let (drawn, picture) = (RwSignal::new(0), StoredValue::new_local(Picture::new()));
+        let (drawn, picture) = (RwSignal::new(0), StoredValue::new_local(Picture::default()));
         let groups = Memo::new(move |_| {
             session.figures().color_groups().unwrap_or_else(|| PtrEq::new(Groups::default()))
         });

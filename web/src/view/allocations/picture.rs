@@ -54,7 +54,7 @@ impl GridColors {
 }
 
 /// The work that comes next.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Phase {
     /// Every eighth column is computed, and the columns after it show its cells.
     Coarse,
@@ -62,6 +62,7 @@ enum Phase {
     Painting(usize),
     /// All other columns are computed.
     Fine,
+    #[default]
     Done,
 }
 
@@ -75,6 +76,7 @@ pub(super) struct PictureProgress {
 }
 
 /// A grid that is being computed, and two canvases with its pixels: one is shown while the other is filled.
+#[derive(Default)]
 pub(super) struct Picture {
     /// The recording of the allocations.
     recording: Option<Arc<Recording>>,
@@ -97,24 +99,9 @@ pub(super) struct Picture {
 }
 
 impl Picture {
-    pub(super) const fn new() -> Self {
-        Self {
-            recording: None,
-            groups: None,
-            clock: None,
-            wanted: None,
-            drawn: None,
-            grid: None,
-            phase: Phase::Done,
-            front: None,
-            front_of: None,
-            back: None,
-        }
-    }
-
     /// Drops the grid and the picture. The canvases are kept for the next grid.
     pub(super) fn clear(&mut self) {
-        *self = Self { front: self.front.take(), back: self.back.take(), ..Self::new() };
+        *self = Self { front: self.front.take(), back: self.back.take(), ..Self::default() };
     }
 
     /// The grid, if it shows the wanted part.
