@@ -22,7 +22,7 @@ fn play(preset: &Preset, text: &str) -> JobOutput {
     let job = Job::Run {
         title: preset.title.to_owned(),
         text: text.to_owned(),
-        conf: preset.conf.to_owned(),
+        conf: String::new(),
         capacity: preset.capacity,
     };
     perform(&job, &mut |_| ControlFlow::Continue(())).expect("a preset runs")

@@ -34,17 +34,13 @@ pub(crate) struct SettingsTexts {
 
 impl SettingsTexts {
     pub(crate) fn of(preset: &Preset) -> Self {
-        Self {
-            title: preset.title.to_owned(),
-            conf: preset.conf.to_owned(),
-            capacity: preset.capacity.to_string(),
-        }
+        Self { title: preset.title.to_owned(), conf: String::new(), capacity: preset.capacity.to_string() }
     }
 }
 
 /// An empty workload.
 const NOTHING: Preset =
-    Preset { id: "", title: "Own workload", summary: "", text: "", conf: "", capacity: Bytes::gib(1) };
+    Preset { id: "", title: "Own workload", summary: "", text: "", capacity: Bytes::gib(1) };
 
 /// The workload of the first visit.
 fn first_preset() -> Preset {

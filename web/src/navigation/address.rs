@@ -99,7 +99,7 @@ impl Feature<NavigationSignals> {
         if let Some(preset) = presets().iter().find(|preset| preset.text == text) {
             return Link {
                 target: LinkTarget::Preset(preset.id.to_owned()),
-                conf: (conf.trim() != preset.conf).then_some(conf),
+                conf: (!conf.trim().is_empty()).then_some(conf),
                 capacity: (capacity != preset.capacity.to_string()).then_some(capacity),
                 ..link
             };

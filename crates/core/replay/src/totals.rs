@@ -211,7 +211,7 @@ mod tests {
     fn totals_are_those_of_a_recorded_run() {
         for preset in presets() {
             let workload = Workload::parse(preset.text).unwrap();
-            let config: AllocatorConfig = preset.conf.parse().unwrap();
+            let config = AllocatorConfig::default();
             let capacity = preset.capacity;
             let settings = RunSettings { title: String::new(), config: config.clone(), capacity };
             let mut runner = Runner::new(VirtualDevice::new(capacity), &settings, &workload);

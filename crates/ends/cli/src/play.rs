@@ -26,7 +26,7 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     let preset = presets().iter().find(|preset| preset.id == name);
     let (text, conf, capacity) = match preset {
         Some(preset) if !options.workload.exists() => {
-            (preset.text.to_owned(), preset.conf.to_owned(), preset.capacity)
+            (preset.text.to_owned(), String::new(), preset.capacity)
         }
         _ => {
             let bytes = output::read(&options.workload).with_context(|| with_presets(&name))?;

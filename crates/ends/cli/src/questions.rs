@@ -253,7 +253,7 @@ fn read_all(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
         && !path.exists()
     {
         let workload = Workload::parse(preset.text).map_err(|error| anyhow!("{error}"))?;
-        return Ok(vec![Run::from_workload(preset.id, workload, preset.conf, preset.capacity)]);
+        return Ok(vec![Run::from_workload(preset.id, workload, "", preset.capacity)]);
     }
     let bytes = output::read(path)?;
     let mut runs = Run::read(&name, &bytes, &mut |progress| bar.report(&progress))?;

@@ -49,7 +49,7 @@ fn source(path: &Path) -> anyhow::Result<RunSource> {
         return Ok(RunSource::Workload {
             name: preset.id.to_owned(),
             workload: Box::new(workload),
-            conf: preset.conf.to_owned(),
+            conf: String::new(),
             capacity: preset.capacity,
         });
     }
