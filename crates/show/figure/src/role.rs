@@ -253,46 +253,26 @@ impl Role {
             Self::Background => "--role-background",
             Self::PoolSmall => "--role-pool-small",
             Self::PoolLarge => "--role-pool-large",
-            Self::Stream(index) => match index % Self::STREAMS {
-                0 => "--role-stream-0",
-                1 => "--role-stream-1",
-                2 => "--role-stream-2",
-                3 => "--role-stream-3",
-                4 => "--role-stream-4",
-                _ => "--role-stream-5",
-            },
-            Self::Group(index) => match index % Self::GROUPS {
-                0 => "--role-group-0",
-                1 => "--role-group-1",
-                2 => "--role-group-2",
-                3 => "--role-group-3",
-                4 => "--role-group-4",
-                5 => "--role-group-5",
-                6 => "--role-group-6",
-                7 => "--role-group-7",
-                _ => "--role-group-8",
-            },
-            Self::Category(index) => {
-                CATEGORY_VARIABLES.get(usize::from(index % Self::CATEGORY_COLORS)).copied().unwrap_or("")
-            }
-            Self::Step(index) => STEP_VARIABLES.get(usize::from(index % Self::STEPS)).copied().unwrap_or(""),
+            Self::Stream(index) => numbered(&STREAM_VARIABLES, index),
+            Self::Group(index) => numbered(&GROUP_VARIABLES, index),
+            Self::Category(index) => numbered(&CATEGORY_VARIABLES, index),
+            Self::Step(index) => numbered(&STEP_VARIABLES, index),
         }
     }
 }
 
-const STEP_VARIABLES: [&str; Role::STEPS as usize] =
-    ["--role-step-0", "--role-step-1", "--role-step-2", "--role-step-3", "--role-step-4", "--role-step-5"];
+fn numbered(variables: &[&'static str], index: u8) -> &'static str {
+    variables.iter().cycle().nth(index.into()).copied().unwrap_or_default()
+}
 
-const CATEGORY_VARIABLES: [&str; Role::CATEGORY_COLORS as usize] = [
-    "--role-category-0",
-    "--role-category-1",
-    "--role-category-2",
-    "--role-category-3",
-    "--role-category-4",
-    "--role-category-5",
-    "--role-category-6",
-    "--role-category-7",
-];
+macro_rules! variables {
+    ($name:literal $($number:literal)*) => { [$(concat!("--role-", $name, "-", $number)),*] };
+}
+
+const STREAM_VARIABLES: [&str; Role::STREAMS as usize] = variables!("stream" 0 1 2 3 4 5);
+const GROUP_VARIABLES: [&str; Role::GROUPS as usize] = variables!("group" 0 1 2 3 4 5 6 7 8);
+const CATEGORY_VARIABLES: [&str; Role::CATEGORY_COLORS as usize] = variables!("category" 0 1 2 3 4 5 6 7);
+const STEP_VARIABLES: [&str; Role::STEPS as usize] = variables!("step" 0 1 2 3 4 5);
 
 #[cfg(test)]
 mod tests {

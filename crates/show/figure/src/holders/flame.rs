@@ -20,7 +20,7 @@ pub struct FlameGraph {
 }
 
 /// One frame under the frames above it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlameNode {
     /// The frame; `None` for the whole, and for allocations without a stack.
     pub frame: Option<FrameId>,
@@ -79,16 +79,7 @@ impl FlameGraph {
             *bytes = bytes.saturating_add(allocation.size);
             *count += 1;
         }
-        let whole = FlameNode {
-            frame: None,
-            parent: 0,
-            bytes: Bytes::ZERO,
-            count: 0,
-            depth: 0,
-            stack: None,
-            children: Vec::new(),
-        };
-        let mut graph = Self { nodes: vec![whole] };
+        let mut graph = Self { nodes: vec![FlameNode::default()] };
         for (stack, (bytes, count)) in held {
             graph.add(recording.stacks(), stack, bytes, count);
         }

@@ -12,7 +12,7 @@ use crate::words::oom::why_no_memory;
 use crate::words::step::{FailureText, for_stream};
 
 /// Collects the events of a step into one sentence.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct StepSentence {
     before: Breakdown,
     /// Clauses in the order of the events.
@@ -61,21 +61,7 @@ struct CompletedFree {
 
 impl StepSentence {
     pub(super) fn new(before: &MemoryState) -> Self {
-        Self {
-            before: before.breakdown(),
-            clauses: Vec::new(),
-            new_segment: None,
-            mapped: Bytes::ZERO,
-            unmapped: Bytes::ZERO,
-            split: None,
-            released: Vec::new(),
-            completed: Vec::new(),
-            own_frees: Vec::new(),
-            failed: None,
-            ends_with_failure: false,
-            tried: None,
-            has_synchronized: false,
-        }
+        Self { before: before.breakdown(), ..Self::default() }
     }
 
     pub(super) fn has_cleanup(&self) -> bool {
