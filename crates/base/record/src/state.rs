@@ -19,7 +19,7 @@ use crate::{
 ///
 /// [`MemoryState::apply`] only follows events and decides nothing. The snapshot and the statistics equal
 /// those of the allocator after every request; the cross-crate tests check that.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(try_from = "packed::PackedState")]
 pub struct MemoryState {
     capacity: Bytes,
@@ -91,20 +91,7 @@ impl MemoryState {
     /// An empty device of `capacity` bytes.
     #[must_use]
     pub fn new(capacity: Bytes) -> Self {
-        Self {
-            capacity,
-            limit: None,
-            backend: Backend::default(),
-            segments: BTreeMap::new(),
-            segment_addrs: FxHashMap::default(),
-            slots: Vec::new(),
-            vacant: Vec::new(),
-            block_slots: FxHashMap::default(),
-            next_block: 0,
-            stats: Stats::default(),
-            requested: Bytes::ZERO,
-            fresh_front: None,
-        }
+        Self { capacity, ..Self::default() }
     }
 
     /// All bytes of the device.

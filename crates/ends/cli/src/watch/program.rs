@@ -17,6 +17,7 @@ use crate::output;
 const REST: u32 = 3;
 
 /// Reads the frames of one process.
+#[derive(Default)]
 pub(crate) struct ProgramReader {
     watched: Watched,
     out: PathBuf,
@@ -89,16 +90,7 @@ impl Slot {
 impl ProgramReader {
     /// The reader of the process that connected as this one, counted from 0.
     pub(crate) fn new(index: usize, out: &Path) -> Self {
-        Self {
-            watched: Watched::default(),
-            out: out.to_owned(),
-            index,
-            say: Say::default(),
-            forecasts: Arc::default(),
-            thread: None,
-            unasked: Vec::new(),
-            after_failure: 0,
-        }
+        Self { out: out.to_owned(), index, ..Self::default() }
     }
 
     /// Applies a frame and prints what it says.
