@@ -15,6 +15,7 @@ use blockyard_workload::Workload;
 use crate::{ReportError, ReportOptions, redact};
 
 /// The subject of a report: a file that was read, a workload or a simulated run.
+#[derive(Default)]
 pub(crate) struct ReportFile {
     /// The file's name; `None` where it is left out.
     pub(crate) name: Option<String>,
@@ -298,9 +299,8 @@ fn open_recording(
     Ok(ReportFile {
         name: (!options.is_redacted).then(|| name.to_owned()),
         facts,
-        notes: Vec::new(),
-        program: None,
         devices: vec![device],
+        ..ReportFile::default()
     })
 }
 
@@ -335,8 +335,7 @@ fn open_workload(
     Ok(ReportFile {
         name: (!options.is_redacted).then(|| name.to_owned()),
         facts,
-        notes: Vec::new(),
-        program: None,
         devices: vec![device],
+        ..ReportFile::default()
     })
 }

@@ -105,7 +105,7 @@ pub(super) struct UnknownParts {
 }
 
 /// The objects and rows.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Heap {
     pub(super) stacks: Stacks,
     objects: Vec<Object>,
@@ -134,22 +134,10 @@ impl Heap {
         let context = EntryContext::default();
         Self {
             stacks: key::stacks(),
-            objects: Vec::new(),
-            slots: Vec::new(),
-            vacant: Vec::new(),
-            traces: Vec::new(),
-            so_far: Vec::new(),
             contexts: vec![context],
             context_numbers: std::iter::once((context, 0)).collect(),
             context: (context, 0),
-            segment_lists: Vec::new(),
-            block_lists: Vec::new(),
-            annotation_lists: Vec::new(),
-            skipped: FxHashMap::default(),
-            lost_blocks: None,
-            unknown: UnknownParts::default(),
-            frames: Vec::new(),
-            rows: 0,
+            ..Self::default()
         }
     }
 
