@@ -18,7 +18,7 @@ const MIB_2: u64 = 2 << 20;
 pub(crate) type CudaResult<T = ()> = Result<T, u32>;
 
 /// The one driver of the process. All devices share its memory, as far as this matters here.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Driver {
     pub(crate) devices: i32,
     pub(crate) total: u64,
@@ -61,20 +61,9 @@ impl Driver {
         Self {
             devices,
             total,
-            used: 0,
-            retained: 0,
             next: 0x7e00_0000_0000,
-            segments: BTreeMap::new(),
-            ranges: BTreeMap::new(),
-            pages: BTreeMap::new(),
-            mapped: BTreeMap::new(),
-            reachable: Extents::default(),
-            data: Extents::default(),
             streams: BTreeMap::from([(0, VecDeque::new())]),
-            events: BTreeMap::new(),
-            modules: BTreeSet::new(),
-            host: BTreeSet::new(),
-            sticky: None,
+            ..Self::default()
         }
     }
 
