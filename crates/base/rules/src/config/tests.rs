@@ -1,4 +1,5 @@
 use super::*;
+use crate::Dialect;
 
 fn config(text: &str) -> AllocatorConfig {
     text.parse().unwrap()
@@ -282,4 +283,17 @@ fn releases_up_to_2_9_read_one_variable() {
     assert_eq!(environment.config_under(Release::V2_9).unwrap(), AllocatorConfig::of(Release::V2_9));
     let config = environment.config_under(Release::V2_10).unwrap();
     assert_eq!(config.max_split_size(), Bytes::mib(64));
+}
+
+#[test]
+fn of_the_settings_xpu_reads_expandable_segments_alone() {
+    let text = "max_split_size_mb:64,roundup_power2_divisions:4,expandable_segments:True";
+    let xpu = AllocatorConfig::parse(text, Release::V2_11.with_dialect(Dialect::Xpu)).unwrap();
+    assert!(xpu.expandable_segments() && xpu.max_split_size() == UNLIMITED && !xpu.has_roundup());
+    assert_eq!(xpu.text(), text);
+    let ascend = AllocatorConfig::parse(text, Release::V2_11.with_dialect(Dialect::Ascend)).unwrap();
+    assert_eq!(ascend.max_split_size(), Bytes::mib(64));
+    // 480 bytes and 32 more fill a block; of 481, they do not.
+    assert_eq!(crate::size::rounded(Bytes::new(480), &ascend).get(), 512);
+    assert_eq!(crate::size::rounded(Bytes::new(481), &ascend).get(), 1024);
 }
