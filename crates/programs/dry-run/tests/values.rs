@@ -58,6 +58,43 @@ fn large_integers_of_the_host_are_known_until_the_work_of_a_run_is_done() {
     assert!(sentences[0].contains("program.py:12: "), "{sentences:?}");
 }
 
+/// Links in a matrix of 28 MiB that the host wrote, beside parameters and more numbers than are kept.
+const MATRIX: &str = "\
+import resource, torch
+links = torch.zeros(2708, 2708)
+links[torch.arange(2708), torch.arange(2708) // 2] = 0.5
+links = links.cuda()
+print(links.nonzero().shape, (links > 0).sum().item(), links.max().item(), links.clone().any().item())
+for _ in range(80):
+    count = len(links.nonzero())
+links[0, 5] = 1
+print(count, len(links.nonzero()))
+layers = torch.nn.Sequential(*[torch.nn.Linear(4096, 4096, bias=False) for _ in range(6)])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+layers.cuda()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10) - before)
+numbers = torch.ones(1 << 24)
+for _ in range(20):
+    numbers.cuda()
+print(numbers.cuda().max().item(), links.cuda().min().item())
+";
+
+#[test]
+fn large_numbers_of_the_host_are_known_until_a_run_has_kept_many() {
+    let Some((report, lines)) = done(MATRIX, &[]) else { return };
+    assert_eq!(lines[0], "torch.Size([2708, 2]) 2708 0.5 True");
+    assert_eq!(lines[1], "2708 2709", "a search is made again where a number changed");
+    assert!(
+        lines[2].parse::<u64>().is_ok_and(|used| used < 64),
+        "{} MiB of the host for parameters",
+        lines[2]
+    );
+    assert_eq!(lines[3], "1.0 0.0");
+    let sentences = report.sentences();
+    assert_eq!(sentences.len(), 1, "{sentences:?}");
+    assert!(sentences[0].contains("program.py:17: "), "{sentences:?}");
+}
+
 /// A sparse tensor of the host whose places a kernel counts.
 const SPARSE: &str = "\
 import torch
@@ -167,7 +204,8 @@ fn a_person_names_values_by_the_line_that_reads_them() {
     assert!(!report.is_exact());
 }
 
-/// The end of a search by beams, as `generate` of transformers computes it, and the same elsewhere.
+/// The end of a search by beams and the length of its sequences, as `generate` of transformers computes them,
+/// and the same elsewhere.
 const BEAMS: &str = "\
 import torch
 def _beam_search_has_unfinished_sequences(better, ended, stops):
@@ -177,12 +215,18 @@ def elsewhere(better, ended, stops):
 better = torch.empty(4, device='cuda') > 0
 for goes_on in (_beam_search_has_unfinished_sequences, elsewhere):
     print([bool(goes_on(better, better, torch.full((4,), end, device='cuda'))) for end in (False, True)])
+def _beam_search(beams):
+    return (beams + 1).bool().sum(dim=1).max()
+def other(beams):
+    return (beams + 1).bool().sum(dim=1).max()
+beams = torch.empty(4, 24, dtype=torch.int32, device='cuda')
+print(torch.arange(99)[: _beam_search(beams)].shape, torch.arange(99)[: other(beams)].shape)
 ";
 
 #[test]
 fn a_search_by_beams_goes_on_until_its_number_of_tokens() {
     let Some((report, lines)) = done(BEAMS, &[]) else { return };
-    assert_eq!(lines, ["[True, False]", "[False, False]"]);
+    assert_eq!(lines, ["[True, False]", "[False, False]", "torch.Size([24]) torch.Size([1])"]);
     assert!(!report.is_exact());
 }
 

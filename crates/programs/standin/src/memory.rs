@@ -14,8 +14,12 @@ use crate::settings::settings;
 const FIRST_ADDRESS: u64 = 0x2000_0000_0000;
 /// Addresses of all devices together: three quarters of what a process has.
 const ALL_ADDRESSES: u64 = 0x4000_0000_0000;
-/// The most bytes of a copy whose bytes are known afterwards; the bytes of larger copies are unknown.
+/// The most bytes of a copy or a fill that is always kept: its bytes are known afterwards.
 const MAX_KEPT: u64 = 1 << 20;
+/// The most bytes of a larger copy that is kept: the numbers of the largest operator that is computed.
+const MAX_LARGE: u64 = 1 << 26;
+/// The known bytes of larger copies that a run keeps: about a third of a second of a processor.
+const MAX_LARGE_TOGETHER: u64 = 1 << 30;
 
 /// How many addresses one device has.
 fn span() -> u64 {
@@ -77,6 +81,8 @@ pub(crate) struct Device {
     rounded: KnownRanges,
     /// The known bytes that follow from an assumption.
     assumed: KnownRanges,
+    /// Ranges whose bytes did not change since they were watched.
+    watched: Vec<(u64, u64)>,
     /// Where the next variable of a kernel lies.
     next_symbol: u64,
 }
@@ -92,7 +98,9 @@ impl Device {
         // Variables of kernels.
         let symbols = addresses.reserve(ALIGNMENT)?;
         let (known, rounded, assumed) = Default::default();
-        Some(Self { addresses, used: 0, most_used: 0, index, known, rounded, assumed, next_symbol: symbols })
+        let watched = Vec::new();
+        let (used, most_used, next_symbol) = (0, 0, symbols);
+        Some(Self { addresses, used, most_used, index, known, rounded, assumed, watched, next_symbol })
     }
 
     /// The device's addresses, of which the driver takes some for itself.
@@ -173,6 +181,7 @@ impl Device {
 
     /// Sets how sure these bytes are from now on.
     fn mark(&mut self, start: u64, end: u64, certainty: Certainty) {
+        self.watched.retain(|(first, last)| end <= *first || *last <= start);
         let sets = [
             (&mut self.known, Certainty::Exact),
             (&mut self.rounded, Certainty::Rounded),
@@ -262,12 +271,14 @@ fn fill_bytes(to: u64, value: u8, count: u64) {
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
     devices: Vec<Option<Device>>,
+    /// The known bytes of larger copies that were kept.
+    large: u64,
 }
 
 impl Devices {
     /// No device yet: each is reserved at its first use.
     pub(crate) const fn none() -> Self {
-        Self { devices: Vec::new() }
+        Self { devices: Vec::new(), large: 0 }
     }
 
     /// The device of this number, reserved at first use.
@@ -302,8 +313,28 @@ impl Devices {
         Ok(Some(index))
     }
 
+    /// Whether a copy is kept of which so many bytes are known. The bytes of a larger one are counted then.
+    fn keeps(&mut self, count: u64, known: u64, keeps_large: bool) -> bool {
+        if count <= MAX_KEPT {
+            return true;
+        }
+        let together = self.large.saturating_add(known);
+        let is_kept = keeps_large && count <= MAX_LARGE && together <= MAX_LARGE_TOGETHER;
+        if is_kept {
+            self.large = together;
+        }
+        is_kept
+    }
+
     /// Copies bytes as far as they are known; returns how well the bytes that the host read are known.
-    pub(crate) fn copy(&mut self, to: u64, from: u64, count: u64) -> Result<HostRead, MemoryError> {
+    /// `keeps_large`: whether the bytes of a copy of more than [`MAX_KEPT`] may be wanted.
+    pub(crate) fn copy(
+        &mut self,
+        to: u64,
+        from: u64,
+        count: u64,
+        keeps_large: bool,
+    ) -> Result<HostRead, MemoryError> {
         if count == 0 {
             return Ok(HostRead::default());
         }
@@ -328,9 +359,10 @@ impl Devices {
                 Ok(HostRead { unknown: count.saturating_sub(known), known: certainty })
             }
             Some(target) => {
+                let is_kept = self.keeps(count, known, keeps_large);
                 let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
                 device.mark(to, to.saturating_add(count), Certainty::Unknown);
-                if count <= MAX_KEPT {
+                if is_kept {
                     for (start, end, certainty) in parts {
                         let place = to.saturating_add(start - from);
                         move_bytes(place, start, end - start);
@@ -387,6 +419,7 @@ impl Devices {
     /// Makes all bytes of all devices unknown, after a kernel that may have written anywhere.
     pub(crate) fn forget(&mut self) {
         for device in self.devices.iter_mut().flatten() {
+            device.watched.clear();
             device.known.clear();
             device.rounded.clear();
             device.assumed.clear();
@@ -405,6 +438,19 @@ impl Devices {
         if let Some(device) = device {
             device.mark(start, end, certainty);
         }
+    }
+
+    /// Watches these bytes: [`Devices::is_unchanged`] says from now on whether something may have written them.
+    pub(crate) fn watch(&mut self, start: u64, end: u64) {
+        let device = device_of(start).and_then(|index| self.get(index));
+        if let Some(device) = device.filter(|device| !device.watched.contains(&(start, end))) {
+            device.watched.push((start, end));
+        }
+    }
+
+    /// Whether nothing has written these bytes since they were watched.
+    pub(crate) fn is_unchanged(&self, start: u64, end: u64) -> bool {
+        self.at(start).is_some_and(|device| device.watched.contains(&(start, end)))
     }
 
     /// How sure the least sure of these bytes is.

@@ -15,12 +15,13 @@
 pub(crate) mod assumptions;
 mod call;
 mod fill;
-mod frames;
+pub(crate) mod frames;
 mod growth;
 mod layout;
 mod observers;
 mod python;
 mod random;
+mod searches;
 mod tensors;
 
 use std::ffi::{c_char, c_int, c_void};

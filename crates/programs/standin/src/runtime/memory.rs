@@ -11,7 +11,7 @@ use crate::report;
 use crate::runtime::errors::{ASSERT, INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED, SUCCESS, code, fail};
 use crate::settings::settings;
 use crate::state::{current_device, state};
-use crate::values::assumptions;
+use crate::values::{assumptions, frames};
 
 /// The members of `cudaPointerAttributes` that all releases of CUDA have.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +62,9 @@ pub(crate) fn release(address: u64) -> c_int {
 
 /// Copies bytes. Where the host reads unknown bytes, it gets zeros, and the report gets a line.
 pub(crate) fn copy(to: u64, from: u64, count: u64) -> c_int {
+    let keeps_large = !frames::is_of_parameter();
     // The lock is given back before Python is asked for the line.
-    let copied = state().devices.copy(to, from, count);
+    let copied = state().devices.copy(to, from, count, keeps_large);
     if let Ok(read) = copied
         && read != HostRead::default()
         && assumptions::read(Out::at(to), count, read).is_err()

@@ -20,7 +20,7 @@ const MAX_READS: u64 = 100_000;
 const READS_UNTIL_TRUE: u64 = 64;
 
 /// PyTorch's number of `bool`.
-const BOOL: i32 = 11;
+pub(super) const BOOL: i32 = 11;
 
 /// The values that a person gave, one a line, in `STANDIN_ASSUME`.
 fn given() -> &'static [Assumption] {

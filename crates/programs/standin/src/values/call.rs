@@ -84,15 +84,16 @@ impl OperatorCall<'_> {
         look
     }
 
-    /// How many elements all tensors have together; `None` if one is not of integers or truth values.
-    pub(super) fn integers(&self, operator: &Operator) -> Option<u64> {
+    /// How many elements all tensors have together; `None` if one is of other numbers than integers and truth
+    /// values, and the operator does not find these in any numbers.
+    pub(super) fn elements(&self, operator: &Operator) -> Option<u64> {
         let kinds = operator.kinds.iter().enumerate();
         let mut all = kinds.flat_map(|(index, kind)| self.tensors(index, *kind));
         all.try_fold(0_u64, |sum, boxed| match Storage::of(boxed, self.layout)?.home() {
             MemoryKind::Nowhere => Some(sum),
             MemoryKind::Host | MemoryKind::Device => {
                 let tensor = self.functions.tensor(boxed)?;
-                tensor.is_of_integers().then(|| sum.saturating_add(tensor.count()))
+                (operator.traits.finds || tensor.is_of_integers()).then(|| sum.saturating_add(tensor.count()))
             }
         })
     }
@@ -155,6 +156,11 @@ impl OperatorCall<'_> {
                 Argument::of(boxed, *kind, layout, is_empty_allowed, &|boxed| self.functions.tensor(boxed))
             })
             .collect()
+    }
+
+    /// Whether the second argument is a tensor that is trained.
+    pub(super) fn is_of_parameter(&self) -> bool {
+        self.tensors(1, Kind::Tensor).any(|boxed| self.functions.requires_grad(boxed))
     }
 
     /// The first tensor of the first argument; `None` if it has no bytes.

@@ -1,6 +1,7 @@
 //! The operators that the calling thread is in, innermost last.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use crate::memory::Certainty;
 use crate::state::state;
@@ -20,7 +21,7 @@ pub(crate) struct RunningOperator {
     /// The tensors that the operator writes, of those that it was given.
     pub(super) written: Vec<Tensor>,
     /// The results that the helper computed.
-    pub(super) computed: Option<Object>,
+    pub(super) computed: Option<Arc<Object>>,
     /// The fill that the operator does, if it does nothing else.
     pub(super) fill: Option<Fill>,
     /// How many results the operator will find, where it asks the device for the number, and whether the
@@ -28,6 +29,9 @@ pub(crate) struct RunningOperator {
     pub(super) count: Option<(i64, bool)>,
     /// The type of the only value that the host reads, as PyTorch numbers types.
     pub(super) value: Option<i32>,
+    /// Whether the operator copies a tensor that is trained. A program reads no sizes of one, and a model's
+    /// are most of what is copied.
+    pub(super) is_of_parameter: bool,
 }
 
 thread_local! {
@@ -95,6 +99,11 @@ pub(super) fn note_launch() -> bool {
         }
         true
     })
+}
+
+/// Whether the innermost operator copies a tensor that is trained.
+pub(crate) fn is_of_parameter() -> bool {
+    FRAMES.with_borrow(|frames| frames.last().is_some_and(|frame| frame.is_of_parameter))
 }
 
 /// How many results the operator around this read will find, and whether the number is assumed.

@@ -73,8 +73,18 @@ def follow(library, path):
     # The assumed results of comparisons with unknown numbers: numbers are finite and not equal to others.
     compared = {"aten::eq": False, "aten::ne": True, "aten::isnan": False, "aten::isin": False, "aten::isinf": False}
     ordered = {"aten::ge", "aten::gt", "aten::le", "aten::lt"}
-    # What the end of a search by beams is computed of: a beam could still become better, and not all have ended.
-    of_beams = {"aten::any": True, "aten::all": False}
+    # Operators that find truth values, integers or one of the numbers, which a processor finds in many numbers within milliseconds.
+    finding = set(
+        """all amax amin any argmax argmin count_nonzero eq ge gt isfinite isinf isnan le logical_and logical_not logical_or logical_xor
+        lt max min ne nonzero signbit""".split()
+    )
+    # What the end of a search by beams is computed of, by the function that computes it: a beam could still become better, and not
+    # all have ended; then all have their number of new tokens.
+    of_beams = {
+        "aten::any": ("_beam_search_has_unfinished_sequences", lambda sizes: True),
+        "aten::all": ("_beam_search_has_unfinished_sequences", lambda sizes: False),
+        "aten::sum.dim_IntList": ("_beam_search", lambda sizes: [sizes[-1]] * math.prod(sizes[:-1])),
+    }
     # Parts of the names of operators whose work for an element grows with the number of elements.
     sorting = ("sort", "unique", "topk", "kthvalue", "median", "mode", "isin", "searchsorted", "bucketize", "bincount", "histc")
     # Operators that write arguments without their schema saying so.
@@ -146,6 +156,10 @@ def follow(library, path):
                 flags = "kv"
             if name in compared or name in ordered or name == scaled or full in of_beams:
                 flags += "a"
+            if full in of_beams:
+                flags += "t"
+            if base in finding:
+                flags += "n"
             if operator.random and base != "native_dropout":
                 flags += "r"
         if any("List" in str(r.type) for r in schema.returns):
@@ -294,9 +308,10 @@ def follow(library, path):
             return None if value is None else ([], [None] * len(args[0]) + [value], assumed)
         if operator.full in of_beams:
             # `generate` of transformers goes on until its number of new tokens, as without beams.
-            if not is_within(lambda code: code.co_name == "_beam_search_has_unfinished_sequences"):
+            function, value = of_beams[operator.full]
+            if not is_within(lambda code: code.co_name == function):
                 return None
-            return [torch.tensor(of_beams[operator.full], device="cpu")], [], assumed
+            return [torch.tensor(value(args[0][2]), device="cpu")], [], assumed
         given = args[0] if isinstance(args[0], tuple) else next((item for item in args if isinstance(item, tuple)), None)
         if given is None or operator.written:
             return None

@@ -4,8 +4,8 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_LAZY};
 
@@ -13,16 +13,18 @@ use crate::memory::{Certainty, device_of};
 use crate::report;
 use crate::runtime::work::{self, OTHER_STREAM};
 use crate::state::state;
+use crate::values::assumptions::BOOL;
 use crate::values::call::OperatorCall;
 use crate::values::frames::{self, RunningOperator, is_busy, unobserved};
 use crate::values::growth;
 use crate::values::layout::{self, IValue, ObjectLayout, layout, word};
 use crate::values::python::{Helper, Operator};
+use crate::values::searches;
 use crate::values::tensors::{Functions, MemoryKind, Storage, Tensor, items};
 
 /// The most bytes of all tensors of an operator that is computed, whatever it does.
 const MAX_BYTES: u64 = 1 << 21;
-/// The most elements of a larger operator that is computed: one over integers and truth values.
+/// The most elements of a larger operator that is computed: one that takes or finds integers and truth values.
 const MAX_ELEMENTS: u64 = 1 << 24;
 /// The work of a run for larger operators, in elements: about five seconds of a processor.
 const MAX_WORK: u64 = 1 << 29;
@@ -32,6 +34,8 @@ const SORT_WORK: u64 = 32;
 const SHARE_OF_EQUAL: f64 = 0.125;
 /// The operator that adds up the numbers of a sparse tensor's equal places.
 const COALESCE: &CStr = c"aten::_coalesce";
+/// The operator that copies its second argument into its first.
+const COPY: &CStr = c"aten::copy_";
 /// `RTLD_NOLOAD`: `dlopen` gives a library that is loaded already, and loads none.
 const NOT_LOADED: i32 = 4;
 
@@ -298,6 +302,7 @@ fn start_operator(
         return frame;
     }
     let given = OperatorCall { arguments, layout, functions: &torch.tensors };
+    frame.is_of_parameter = name == COPY && given.is_of_parameter();
     let mut look = given.summarize(operator);
     if !look.is_on_device {
         crate::nccl::note_host_collective(name);
@@ -315,13 +320,21 @@ fn start_operator(
         return frame;
     }
     let is_small = look.bytes <= MAX_BYTES;
+    let searched = (!is_small && look.worst != Certainty::Unknown && searches::is_search(operator))
+        .then(|| given.first_tensor(operator))
+        .flatten();
+    let again = searched.as_ref().and_then(|tensor| searches::found(operator, tensor));
     let is_known = if operator.traits.is_random {
         is_small
     } else {
-        look.worst != Certainty::Unknown && (is_small || begin_large(&given, operator))
+        look.worst != Certainty::Unknown && (is_small || again.is_some() || begin_large(&given, operator))
     };
     // An assumption does not look at the arguments, however many bytes they have.
-    let is_assumed = operator.traits.assumes && !operator.traits.is_random && !is_known;
+    let is_assumed = operator.traits.assumes
+        && !operator.traits.is_random
+        && !is_known
+        && (!operator.traits.assumes_truths
+            || given.first_tensor(operator).is_some_and(|tensor| tensor.dtype == BOOL));
     let is_computed = operator.traits.is_computed && (is_known || is_assumed) && !look.has_no_bytes;
     if is_assumed {
         look.worst = Certainty::Unknown;
@@ -329,8 +342,15 @@ fn start_operator(
     if is_computed
         && given.gives_to_device(operator)
         && let Some(arguments) = given.arguments(operator)
-        && let Some((computed, count)) = unobserved(|| Helper::begin(operator, &arguments, look.worst))
+        && let Some(found) = again.or_else(|| {
+            unobserved(|| Helper::begin(operator, &arguments, look.worst))
+                .map(|(computed, count)| (Arc::new(computed), count))
+        })
     {
+        if let Some(tensor) = searched {
+            searches::keep(operator, &tensor, &found);
+        }
+        let (computed, count) = found;
         frame.count = count.map(|count| (count, look.worst == Certainty::Assumed));
         frame.computed = Some(computed);
     }
@@ -348,13 +368,13 @@ fn start_operator(
     frame
 }
 
-/// Whether a large operator over known values is computed: one over integers and truth values, which costs
-/// milliseconds, while the run has work left. The work is counted then.
+/// Whether a large operator over known values is computed: one that takes or finds integers and truth values,
+/// which costs milliseconds, while the run has work left. The work is counted then.
 fn begin_large(given: &OperatorCall, operator: &Operator) -> bool {
     if !operator.traits.is_computed || !given.gives_to_device(operator) {
         return false;
     }
-    let Some(elements) = given.integers(operator).filter(|elements| *elements <= MAX_ELEMENTS) else {
+    let Some(elements) = given.elements(operator).filter(|elements| *elements <= MAX_ELEMENTS) else {
         return false;
     };
     let work = elements.saturating_mul(if operator.traits.sorts { SORT_WORK } else { 1 });
@@ -387,7 +407,7 @@ fn end_operator(torch: &TorchFunctions, layout: &ObjectLayout, record: Record, f
     let computed = frame.computed.filter(|_| check_blocks());
     let results = if computed.is_some() { results(torch, layout, record, operator) } else { Vec::new() };
     if let Some(marks) =
-        computed.and_then(|computed| unobserved(|| Helper::end(computed, &results, &frame.written)))
+        computed.and_then(|computed| unobserved(|| Helper::end(&computed, &results, &frame.written)))
     {
         for (tensor, certainty) in results.iter().chain(&frame.written).zip(marks) {
             if tensor.data != 0 {

@@ -74,6 +74,10 @@ pub(super) struct Traits {
     pub(super) reads_value: bool,
     /// `a`: whether the helper has an assumption where the operator's arguments are not known.
     pub(super) assumes: bool,
+    /// `t`: whether the assumption is about truth values alone.
+    pub(super) assumes_truths: bool,
+    /// `n`: whether the results are integers, truth values or one of the numbers, which are exact.
+    pub(super) finds: bool,
     /// `r`: whether the operator draws random numbers, which the helper knows.
     pub(super) is_random: bool,
     /// `l`: whether the operator gives tensors in a list.
@@ -93,6 +97,8 @@ impl Traits {
             is_computed: has('c'),
             reads_value: has('v'),
             assumes: has('a'),
+            assumes_truths: has('t'),
+            finds: has('n'),
             is_random: has('r'),
             gives_list: has('l'),
             fills: has('f'),
@@ -337,7 +343,7 @@ impl Helper {
 
     /// Writes the computed results of an operator that ended; returns how sure the bytes of each tensor are.
     /// `None` where nothing was computed.
-    pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Option<Vec<Certainty>> {
+    pub(super) fn end(computed: &Object, results: &[Tensor], written: &[Tensor]) -> Option<Vec<Certainty>> {
         let (helper, python) = (HELPER.get()?, interpreter()?);
         let list =
             |tensors: &[Tensor]| Value::Tuple(tensors.iter().map(|tensor| described(tensor, true)).collect());
@@ -350,7 +356,6 @@ impl Helper {
             python.drop(found);
             Some(marks)
         });
-        drop(computed);
         found.flatten()
     }
 }

@@ -58,7 +58,7 @@ impl Storage {
 }
 
 /// A tensor: elements in memory.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tensor {
     /// The address of the first element.
     pub(super) data: u64,
@@ -104,6 +104,8 @@ pub(super) struct Functions {
     is_defined: Get<bool>,
     /// `at::_ops::_nnz::call`, which has no name in C.
     places: Option<unsafe extern "C" fn(*const c_void) -> i64>,
+    /// `c10::TensorImpl::requires_grad`, which has no name in C.
+    requires_grad: Option<unsafe extern "C" fn(u64) -> bool>,
 }
 
 impl Functions {
@@ -128,6 +130,10 @@ impl Functions {
             places: unsafe { torch.get(b"_ZN2at4_ops4_nnz4callERKNS_6TensorE\0") }
                 .ok()
                 .map(|function| *function),
+            // SAFETY: the object is the only argument. Libraries that the library needs are searched, too.
+            requires_grad: unsafe { torch.get(b"_ZNK3c1010TensorImpl13requires_gradEv\0") }
+                .ok()
+                .map(|function| *function),
         })
     }
 
@@ -150,6 +156,12 @@ impl Functions {
     pub(super) fn places(&self, boxed: &IValue) -> Option<i64> {
         // SAFETY: the function does not fail for a sparse tensor. A tensor is the place that holds its object.
         self.places.map(|places| unsafe { places(std::ptr::from_ref(boxed).cast()) })
+    }
+
+    /// Whether a boxed tensor is one that is trained, or was computed of such.
+    pub(super) fn requires_grad(&self, boxed: &IValue) -> bool {
+        // SAFETY: the payload of a tensor is its object.
+        self.requires_grad.is_some_and(|function| unsafe { function(boxed.payload) })
     }
 
     /// A boxed tensor that has bytes; `None` for a type that is left alone.
