@@ -19,8 +19,10 @@ Only the first two say anything of the peak reserved.
 import argparse
 import gzip
 import json
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,11 +46,15 @@ def run(command, blockyard, folder, *arguments):
     """One process; the seconds that it took, its output and its end."""
     begin = time.monotonic()
     command = [blockyard, "dry-run", "--python", sys.executable, "--gpu", "h200", *command, *map(str, arguments)]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=folder, start_new_session=True)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=PATIENCE)
+        text = process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        done = subprocess.CompletedProcess(command, 1, "", f"Error: no end within {PATIENCE} seconds")
-    return time.monotonic() - begin, done
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        text = "", f"Error: no end within {PATIENCE} seconds"
+    return time.monotonic() - begin, subprocess.CompletedProcess(command, process.returncode, *text)
 
 
 def said(done):
