@@ -14,7 +14,7 @@ pub(crate) use exercise::{ExerciseRun, GradedExercise, exercise_job, region};
 pub(crate) use open::OpenLesson;
 pub(crate) use presenting::{Presentation, card};
 pub(crate) use progress::CardProgress;
-pub(crate) use question::GivenAnswer;
+pub(crate) use question::{GivenAnswer, drawn_bytes};
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -37,6 +37,8 @@ use crate::session::{Feature, Source};
 pub(crate) struct LessonState {
     /// The number of the card, counted from 0.
     pub(crate) card: usize,
+    /// The number of the card whose exercise `text` belongs to: in a chapter that of its only exercise.
+    pub(crate) exercise_card: usize,
     /// Whether the answer to the card's question is shown, because the reader answered or gave up.
     pub(crate) is_revealed: bool,
     /// The reader's answer.
@@ -70,11 +72,12 @@ impl LessonState {
 
     /// The state at the beginning of a card. The reader's exercises are kept.
     fn at(lesson: &OpenLesson, card: usize, drafts: BTreeMap<(String, usize), String>) -> Self {
-        let exercise = lesson.cards.get(card).and_then(|card| card.exercise.as_ref());
-        let draft = drafts.get(&(lesson.id.clone(), card)).cloned();
-        let draft = draft.or_else(|| exercise.and_then(|_| recall_draft(&lesson.id, card)));
+        let exercise_card = lesson.exercise_card(card);
+        let exercise = lesson.cards.get(exercise_card).and_then(|card| card.exercise.as_ref());
+        let draft = drafts.get(&(lesson.id.clone(), exercise_card)).cloned();
+        let draft = draft.or_else(|| exercise.and_then(|_| recall_draft(&lesson.id, exercise_card)));
         let text = draft.or_else(|| exercise.map(region)).unwrap_or_default();
-        Self { card, text, drafts, ..Self::default() }
+        Self { card, exercise_card, text, drafts, ..Self::default() }
     }
 }
 
@@ -220,6 +223,23 @@ impl Feature<LessonSignals> {
         if !is_asked {
             self.play_card();
         }
+        if let Some(id) = untrack(|| self.session.open_lesson()).map(|lesson| lesson.id.clone()) {
+            self.remember_card(&id, card);
+            self.add_progress(&id, card, false);
+        }
+    }
+
+    /// Whether the open lesson is shown as a chapter, which scrolls; a presentation and a frame show its cards
+    /// one by one. Reads signals.
+    pub(crate) fn is_chapter(self) -> bool {
+        self.session.open_lesson().is_some_and(|lesson| !lesson.sliders.is_empty())
+            && self.presenting.get() == Presentation::No
+            && self.session.navigation().embed.is_none()
+    }
+
+    /// Takes the card of a chapter that the reader has scrolled to.
+    pub(crate) fn see_card(self, card: usize) {
+        self.state.update(|state| state.card = card);
         if let Some(id) = untrack(|| self.session.open_lesson()).map(|lesson| lesson.id.clone()) {
             self.remember_card(&id, card);
             self.add_progress(&id, card, false);

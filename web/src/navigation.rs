@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use blockyard_figure::PlayerAction;
-use blockyard_lessons::LessonFile;
+use blockyard_lessons::{LessonFile, current_id};
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
@@ -103,6 +103,7 @@ impl Feature<NavigationSignals> {
 
     /// Opens a card of a lesson. If there is no such lesson, shows an error and the list of lessons.
     fn enter_lesson(self, id: &str, card: CardPlace, files: &[LessonFile]) -> Place {
+        let id = current_id(id);
         match self.session.lessons().start(id, card, files) {
             Ok(()) => {
                 let card = self.session.lessons().state.with_untracked(|state| state.card);

@@ -75,7 +75,8 @@ impl Feature<LessonSignals> {
     /// next visit.
     pub(crate) fn write_exercise(self, text: String) {
         let Some(id) = untrack(|| self.session.open_lesson()).map(|lesson| lesson.id.clone()) else { return };
-        let (card, is_given) = self.state.with_untracked(|state| (state.card, state.given.is_some()));
+        let (card, is_given) =
+            self.state.with_untracked(|state| (state.exercise_card, state.given.is_some()));
         if self.session.navigation().embed.is_none() && !is_given {
             remember_draft(&id, card, &text);
         }
@@ -119,12 +120,12 @@ impl Feature<LessonSignals> {
     /// Runs the reader's program on the exercise's device. A program that still runs is stopped first.
     fn run_exercise(self, exercise: PtrEq<Exercise>, text: String) {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
-        let card = self.state.with_untracked(|state| state.card);
+        let card = self.state.with_untracked(|state| state.exercise_card);
         let job = exercise_job(&exercise, text.clone());
         let run = ExerciseRun { status: ProgramStatus::Starting, ..ExerciseRun::default() };
         self.state.update(|state| state.exercise_run = run);
         interpreter::run(job, move |report| {
-            let is_here = self.state.with_untracked(|state| state.card) == card;
+            let is_here = self.state.with_untracked(|state| state.exercise_card) == card;
             // The reader may have gone to another card, lesson or part of the page.
             if is_here && untrack(|| self.session.open_lesson()).is_some_and(|open| open == lesson) {
                 self.follow_exercise(&exercise, &text, report);
@@ -216,7 +217,7 @@ impl Feature<LessonSignals> {
             && is_own
             && let Some(lesson) = untrack(|| self.session.open_lesson())
         {
-            self.add_progress(&lesson.id, self.state.with_untracked(|state| state.card), true);
+            self.add_progress(&lesson.id, self.state.with_untracked(|state| state.exercise_card), true);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A lesson that is open: its cards, and the runs that the stage shows for them.
 
-use blockyard_lessons::{Handout, Lesson, LessonError, LessonFile, PlayedCard, PlayedLesson};
+use blockyard_lessons::{Handout, Lesson, LessonError, LessonFile, PlayedCard, PlayedLesson, Slider};
+use blockyard_record::Bytes;
 use thiserror::Error;
 
 use crate::ptr_eq::PtrEq;
@@ -13,6 +14,10 @@ pub(crate) struct OpenLesson {
     pub(crate) title: String,
     pub(crate) cards: Vec<PlayedCard>,
     pub(crate) runs: Vec<PtrEq<Run>>,
+    /// The values that the reader moves; a lesson with any is a chapter, which scrolls.
+    pub(crate) sliders: Vec<Slider>,
+    /// The text of a chapter, which is played again when a value moves.
+    text: String,
 }
 
 /// Why a lesson cannot be opened.
@@ -56,13 +61,41 @@ impl OpenLesson {
 
     /// The lesson in a file.
     pub(crate) fn read(text: &str) -> Result<Self, LessonError> {
-        Lesson::parse(text).and_then(|lesson| lesson.play()).map(Self::of)
+        Lesson::parse(text).and_then(|lesson| lesson.play()).map(|played| Self::of(played, text))
     }
 
-    fn of(played: PlayedLesson) -> Self {
-        let PlayedLesson { id, title, cards, runs, .. } = played;
+    /// The lesson with its sliders at these positions, in their order.
+    pub(crate) fn moved(&self, positions: &[usize]) -> Result<PlayedLesson, LessonError> {
+        Lesson::parse_at(&self.text, positions).and_then(|lesson| lesson.play())
+    }
+
+    /// The most that the run of each card reserves with every slider where it opens, at its first and at its
+    /// last value.
+    pub(crate) fn peaks(&self) -> Vec<Bytes> {
+        let mut most = vec![Bytes::ZERO; self.cards.len()];
+        let places: [fn(&Slider) -> usize; 3] =
+            [Slider::start, |_| 0, |slider| slider.stop_count().saturating_sub(1)];
+        for place in places {
+            let positions: Vec<usize> = self.sliders.iter().map(place).collect();
+            let peaks = self.moved(&positions).map(|played| played.peaks()).unwrap_or_default();
+            for (most, peak) in most.iter_mut().zip(peaks) {
+                *most = peak.max(*most);
+            }
+        }
+        most
+    }
+
+    /// The card whose exercise the reader's lines belong to: in a chapter that of the only exercise.
+    pub(super) fn exercise_card(&self, card: usize) -> usize {
+        let only = self.cards.iter().position(|card| card.exercise.is_some());
+        only.filter(|_| !self.sliders.is_empty()).unwrap_or(card)
+    }
+
+    fn of(played: PlayedLesson, text: &str) -> Self {
+        let PlayedLesson { id, title, cards, runs, sliders, .. } = played;
+        let text = if sliders.is_empty() { String::new() } else { text.to_owned() };
         let runs = runs.into_iter().map(|run| PtrEq::new(Run::of(run.workload, run.recording))).collect();
-        Self { id, title, cards, runs }
+        Self { id, title, cards, runs, sliders, text }
     }
 
     /// The run that the stage shows for a card.

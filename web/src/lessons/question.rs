@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use blockyard_lessons::{LessonQuestion, RightAnswers};
+use blockyard_record::Bytes;
+use blockyard_workload::parse_size;
 use leptos::prelude::*;
 
 use super::LessonSignals;
@@ -31,10 +33,18 @@ impl GivenAnswer {
                 let choice = place.and_then(|place| choices.get(place));
                 choice.map(|choice| blockyard_lessons::plain(&choice.text)).unwrap_or_default()
             }
+            RightAnswers::Bytes(_) if question.ruler.is_some() => {
+                drawn_bytes(raw).map_or_else(|| raw.to_owned(), |drawn| drawn.to_string())
+            }
             RightAnswers::Bytes(_) | RightAnswers::Count(_) => raw.to_owned(),
         };
         Ok(Self { raw: raw.to_owned(), words, is_right })
     }
+}
+
+/// The bytes of an answer that was drawn.
+pub(crate) fn drawn_bytes(raw: &str) -> Option<Bytes> {
+    parse_size(raw).ok()
 }
 
 /// The answers to questions as they were given, by lesson and card.

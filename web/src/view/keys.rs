@@ -78,7 +78,12 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     if untrack(|| session.navigation().place.get()) == Place::Workbench && panel_key(session, event) {
         return true;
     }
-    if untrack(|| session.navigation().place.get()) == Place::Home {
+    // The keys of a run would take those that scroll.
+    let is_scrolled = untrack(|| match session.navigation().place.get() {
+        Place::Lesson { .. } | Place::OwnLesson => session.lessons().is_chapter(),
+        place => place == Place::Home,
+    });
+    if is_scrolled {
         match event.key().as_str() {
             "Escape" => escape(session),
             "?" => help.open(),

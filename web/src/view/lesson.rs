@@ -1,5 +1,6 @@
 //! A lesson: the card beside the stage that shows the card's run.
 
+mod chapter;
 mod exercise_run;
 mod question;
 
@@ -33,11 +34,18 @@ const TERMS: &[Term] =
     &[Term::Allocated, Term::Reserved, Term::Cached, Term::Free, Term::MaxAllocated, Term::MaxReserved];
 
 pub(crate) fn lesson(session: Session) -> AnyView {
-    let content = move || session.open_lesson().map(|lesson| lesson_view(session, &lesson));
+    let is_chapter = Memo::new(move |_| session.lessons().is_chapter());
+    let content = move || {
+        let is_chapter = is_chapter.get();
+        session.open_lesson().map(|lesson| {
+            if is_chapter { chapter::chapter(session, &lesson) } else { lesson_view(session, &lesson) }
+        })
+    };
     let swipe = Swipe::new(session);
     view! {
         <main
             class="lesson"
+            class:is-chapter=is_chapter
             on:pointerdown=on(move |event: ev::PointerEvent| swipe.down(&event))
             on:pointerup=on(move |event: ev::PointerEvent| swipe.up(&event))
             on:pointercancel=on(move |_: ev::PointerEvent| swipe.cancel())
@@ -98,7 +106,8 @@ impl Swipe {
     }
 
     fn up(self, event: &ev::PointerEvent) {
-        let Some((finger, x, y)) = self.start_px.get_value() else { return };
+        let start_px = self.start_px.get_value().filter(|_| !untrack(|| self.session.lessons().is_chapter()));
+        let Some((finger, x, y)) = start_px else { return };
         self.cancel();
         let (right, down) = (f64::from(event.client_x()) - x, f64::from(event.client_y()) - y);
         if finger != event.pointer_id() || right.abs() < SWIPE_PX || down.abs() > DRIFT_PX {

@@ -391,7 +391,7 @@ fn quiz_question(
 }
 
 /// A button for each choice, or else a field for the answer. Both call `answer`.
-fn answer_field<F: Fn(&str) + 'static>(
+pub(super) fn answer_field<F: Fn(&str) + 'static>(
     answers: &RightAnswers,
     state: RwSignal<Option<GivenAnswer>>,
     answer: StoredValue<F, LocalStorage>,

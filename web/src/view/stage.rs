@@ -86,7 +86,7 @@ fn fills(session: Session) -> bool {
 }
 
 /// A lesson's stage narrower than this is as low as it can be: text and figure stay in sight together.
-const SMALL_PX: f32 = 560.0;
+pub(super) const SMALL_PX: f32 = 560.0;
 
 /// Which parts of the stage have room at this width. Reads signals.
 fn form(session: Session, width_px: f32, is_compact: bool) -> StageForm {
@@ -153,14 +153,9 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let label = text(move || {
         let words = session.with_state(|run, state| breakdown_text(state, &run.recording));
         let memory = session.with_state(|_, state| state.breakdown());
-        let process = session.lessons().non_pytorch().zip(memory).map(|(non_pytorch, memory)| {
-            let size = non_pytorch.size;
-            let (shown, free) = (size.saturating_add(memory.reserved()), memory.free.saturating_sub(size));
-            format!(
-                " nvidia-smi shows {shown}, with {size} outside of PyTorch's memory; {free} are free in fact."
-            )
-        });
-        words.unwrap_or_default() + &process.unwrap_or_default()
+        let process = session.lessons().non_pytorch().zip(memory);
+        let process = process.map(|(non_pytorch, memory)| non_pytorch.process_sentence(&memory));
+        format!("{} {}", words.unwrap_or_default(), process.unwrap_or_default()).trim_end().to_owned()
     });
     view! {
         <div class="stage-figure" node_ref=area style=style>

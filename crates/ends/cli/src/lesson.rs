@@ -14,7 +14,7 @@ use anyhow::{Context, anyhow};
 use blockyard_figure::{breakdown_text, map_text};
 use blockyard_lessons::{
     Exercise, ExerciseLanguage, Handout, Inline, Lesson, LessonQuestion, PARTS, PlayedCard, PlayedLesson,
-    RightAnswers, TextBlock, lessons, plain,
+    RightAnswers, TextBlock, current_id, lessons, plain,
 };
 use blockyard_record::MemoryState;
 use clap::Args;
@@ -120,7 +120,7 @@ fn write_handout(lessons: &[PlayedLesson], path: &Path, options: &LessonOptions)
 /// The lesson with this id, or in this file, once it has run.
 fn open(name: &str) -> anyhow::Result<PlayedLesson> {
     let path = Path::new(name);
-    let ours = lessons().iter().find(|file| file.id == name && !path.exists());
+    let ours = lessons().iter().find(|file| file.id == current_id(name) && !path.exists());
     let text = if let Some(file) = ours {
         file.text.to_owned()
     } else {

@@ -13,7 +13,7 @@ use crate::error::Errors;
 use crate::handout::{
     figure_at, inlines, is_empty_device, write_answers_to, write_card_text, write_exercise,
 };
-use crate::markdown::{Piece, fill};
+use crate::markdown::{Piece, fill, holding};
 use crate::measure::{Measure, RunStretch};
 use crate::played::{PlayedCard, PlayedLesson};
 use crate::quantity::Quantity;
@@ -89,6 +89,7 @@ pub(crate) fn fill_alone<'a>(
             {
                 filled.push(left_out());
             }
+            Piece::Cases(cases) => filled.extend(fill_alone(holding(cases, stretch), stretch, earlier)),
             Piece::Claim { words, .. } => filled.extend(fill_alone(words, stretch, earlier)),
             Piece::Strong(pieces) => filled.push(Inline::Strong(fill_alone(pieces, stretch, earlier))),
             Piece::Emphasis(pieces) => filled.push(Inline::Emphasis(fill_alone(pieces, stretch, earlier))),

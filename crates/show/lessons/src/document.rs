@@ -4,6 +4,7 @@ use blockyard_record::index_u32;
 
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::markdown::{Part, Piece, Prose, foreign_form};
+use crate::slider::SLIDER;
 
 /// A file that begins with front matter.
 #[derive(Debug)]
@@ -131,7 +132,7 @@ pub(crate) const OUTSIDE: &str = "outside";
 pub(crate) const SOLUTION: &str = "solution";
 
 /// The words after a fence that have a meaning.
-const LANGUAGES: [&str; 7] = ["workload", "rerun", OUTSIDE, "predict", "exercise", "start", SOLUTION];
+const LANGUAGES: [&str; 8] = ["workload", "rerun", OUTSIDE, "predict", SLIDER, "exercise", "start", SOLUTION];
 
 /// The words of blocks that are shown as they are.
 const SHOWN: [&str; 16] = [

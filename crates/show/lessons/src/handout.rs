@@ -290,27 +290,53 @@ pub(crate) fn figure_at(
     figure_in(lesson, card, step, Theme::Light)
 }
 
-fn figure_in(
+/// The moment of a card's question if the card `is_asked`, or else the moment at its end, with a description
+/// in words; `None` for a card that the lesson has not.
+///
+/// # Errors
+///
+/// Where a recording is damaged, which no run of a lesson is.
+pub fn card_stage(
+    lesson: &PlayedLesson,
+    card: usize,
+    is_asked: bool,
+) -> Result<Option<(Stage, String)>, RecordingError> {
+    let Some(shown) = lesson.cards.get(card) else { return Ok(None) };
+    stage_at(lesson, shown, if is_asked { shown.steps.start } else { shown.steps.end })
+}
+
+fn stage_at(
     lesson: &PlayedLesson,
     card: &PlayedCard,
     step: usize,
-    theme: Theme,
-) -> Result<String, RecordingError> {
-    let Some((state, recording)) = moment(lesson, card, step)? else { return Ok(String::new()) };
+) -> Result<Option<(Stage, String)>, RecordingError> {
+    let Some((state, recording)) = moment(lesson, card, step)? else { return Ok(None) };
     // Changes are not marked, since on paper a frame around half of all blocks has no meaning.
     let changes = Changes::default();
     let workload = lesson.runs.get(card.run).map(|run| &run.workload);
     let pool_name = |pool| workload.and_then(|workload| workload.pool_name(pool)).map(ToOwned::to_owned);
     let last = step.checked_sub(1).filter(|_| step > card.steps.start);
     let mut figure = Stage::new(&state, recording, &changes, last, &pool_name).for_one_moment();
+    let breakdown = state.breakdown();
+    let mut words = breakdown_text(&state, recording);
     if let Some(non_pytorch) = non_pytorch_at(lesson, card, step) {
         figure = figure.as_process_of_whole_device(&non_pytorch.parts, MIN_SHOWN);
+        words = format!("{words} {}", non_pytorch.process_sentence(&breakdown));
     }
-    let breakdown = state.breakdown();
     if breakdown.reserved().is_zero() && card.non_pytorch.is_none() {
         // An empty device is shown whole: a small part of it would look too small for the next request.
         figure = figure.with_ruler_to_peak(breakdown.capacity());
     }
+    Ok(Some((figure, words)))
+}
+
+fn figure_in(
+    lesson: &PlayedLesson,
+    card: &PlayedCard,
+    step: usize,
+    theme: Theme,
+) -> Result<String, RecordingError> {
+    let Some((figure, description)) = stage_at(lesson, card, step)? else { return Ok(String::new()) };
     let view = StageView { form: StageForm::Compact, ..StageView::default() };
     let mut scene = figure.scene(&view, WIDTH_PX);
     // A browser prints each dotted block as a picture, which makes a sheet of megabytes; a tint is as clear
@@ -322,8 +348,7 @@ fn figure_in(
             fill.pattern = Pattern::Tint;
         }
     }
-    let svg = scene.to_svg(theme, &plain(&card.title), &breakdown_text(&state, recording));
-    Ok(svg)
+    Ok(scene.to_svg(theme, &plain(&card.title), &description))
 }
 
 fn write_block(out: &mut String, block: &TextBlock) {

@@ -13,6 +13,7 @@ use crate::measured::MeasuredSize;
 use crate::played::PlayedLesson;
 use crate::proof::{UnprovedWord, unproved_field};
 use crate::question::ParsedQuestion;
+use crate::slider::{SLIDER, Slider, sliders, with_values};
 use crate::text::{Inline, plain};
 
 /// A lesson as its file has it: the workloads have not run yet, so values and answers are not known.
@@ -26,6 +27,7 @@ pub struct Lesson {
     minutes: Option<u32>,
     profile: Option<String>,
     pub(crate) measured: Vec<MeasuredSize>,
+    pub(crate) sliders: Vec<Slider>,
     pub(crate) runs: Vec<LessonRun>,
     pub(crate) cards: Vec<ParsedCard>,
 }
@@ -79,8 +81,18 @@ impl Lesson {
     ///
     /// The first thing in the text that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Self, LessonError> {
+        Self::parse_at(text, &[])
+    }
+
+    /// Reads a lesson with its sliders at these positions, in the order of [`Lesson::sliders`]. A slider
+    /// without a position is where the lesson opens.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lesson::parse`].
+    pub fn parse_at(text: &str, positions: &[usize]) -> Result<Self, LessonError> {
         let mut errors = Errors::default();
-        let lesson = Self::read(text, &mut errors);
+        let lesson = Self::read(text, positions, &mut errors);
         errors.first_or(lesson)
     }
 
@@ -92,13 +104,15 @@ impl Lesson {
     /// claims and answers are not checked.
     pub fn check(text: &str) -> Result<PlayedLesson, Vec<LessonError>> {
         let mut errors = Errors::default();
-        let played = Self::read(text, &mut errors).and_then(|lesson| lesson.play_all(&mut errors));
+        let played = Self::read(text, &[], &mut errors).and_then(|lesson| lesson.play_all(&mut errors));
         errors.all_or(played)
     }
 
     /// Reads the text, and adds its errors to `errors`. `None` where the workloads could not be run.
-    fn read(text: &str, errors: &mut Errors) -> Option<Self> {
-        let document = Document::parse(text, errors)?;
+    fn read(text: &str, positions: &[usize], errors: &mut Errors) -> Option<Self> {
+        let sliders = sliders(text, errors);
+        let text = with_values(text, &sliders, positions);
+        let document = Document::parse(&text, errors)?;
         let front = &document.front;
         front.check(FRONT_KEYS, &["measured"], errors);
         let mut required = |key| errors.keep(front.require("the front matter", key)).cloned();
@@ -116,6 +130,7 @@ impl Lesson {
             runs: Vec::new(),
             cards: Vec::new(),
             is_playable: capacity.is_some(),
+            is_chapter: !sliders.is_empty(),
         };
         for section in &document.sections {
             reader.add_card(section, errors);
@@ -144,6 +159,7 @@ impl Lesson {
             minutes,
             profile: reader.profile,
             measured: measured.into_iter().filter_map(|measured| errors.keep(measured)).collect(),
+            sliders,
             runs: reader.runs,
             cards: reader.cards,
         };
@@ -180,6 +196,12 @@ impl Lesson {
     #[must_use]
     pub fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
+    }
+
+    /// The values that the reader moves, in the order of the text; a lesson with any is a page that scrolls.
+    #[must_use]
+    pub fn sliders(&self) -> &[Slider] {
+        &self.sliders
     }
 
     /// How many cards of the lesson ask a question.
@@ -289,6 +311,8 @@ struct Reader {
     cards: Vec<ParsedCard>,
     /// Whether the workloads are known with their settings and devices, so that they can be run.
     is_playable: bool,
+    /// Whether the lesson has sliders, so that the lines of each card are shown.
+    is_chapter: bool,
 }
 
 impl Reader {
@@ -302,6 +326,8 @@ impl Reader {
                     body.push(part.clone());
                     continue;
                 }
+                // Sliders have been read before the values of the text were known.
+                Item::Fence(fence) if fence.language == SLIDER => continue,
                 Item::Fence(fence) => fence,
             };
             let (place, block) = match fence.language {
@@ -319,6 +345,9 @@ impl Reader {
             }
         }
         let [workload, predict, exercise, start, solution, non_pytorch] = fences;
+        if let Some(fence) = workload.filter(|_| self.is_chapter) {
+            body.push(Part::Code { language: PYTHON.to_owned(), text: fence.lines.join("\n") });
+        }
         let lines = self.add_workload(&plain(&title), workload, section.at);
         let Some(lines) = errors.keep(lines) else {
             self.is_playable = false;

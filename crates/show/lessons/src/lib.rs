@@ -56,7 +56,8 @@
 //! | `workload new`, `workload settings=... capacity=...` | the same in a new run, on an empty device |
 //! | `rerun settings=...` | plays the run so far once more, from its beginning, under other settings |
 //! | `outside` | the non-PyTorch memory of the process from this card on, for the figure and for `free`: `measured context` |
-//! | `predict` | a question: lines `question:`, `because:`, and `measure:`, perhaps with `choices:`, or several `choice:` |
+//! | `predict` | a question: lines `question:`, `because:`, and `measure:`, perhaps with `choices:` or `draw:`, or several `choice:` |
+//! | `slider` | a value that the reader moves: lines `name:`, `label:`, `start:`, and `from:`, `to:`, `step:` or `stops:` |
 //! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
 //! | `python start` | a Python program in place of the workload; the command or the page runs the program, and [`Exercise::grade_program`] grades the recording |
@@ -84,6 +85,12 @@
 //! something other than its condition. The text and the hints of an exercise are about the run of its
 //! `start`; those of an exercise with a program, which this crate does not run, are about the run of the
 //! cards before.
+//!
+//! A claim may have *cases*, `{reserved stays => the cache || reserved rises => a new segment}`: the words of
+//! the first condition that holds are shown. If none holds, the lesson is refused.
+//!
+//! *Sliders*: in the whole text, `$width` is the value of the slider `width`, and `$[8192*width]` a product.
+//! [`Lesson::parse_at`] reads the lesson with other values than those it opens with.
 //!
 //! *Conditions*, in claims, goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at
 //! least`, `exactly`, `less than`, `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`),
@@ -117,11 +124,12 @@ mod proof;
 mod quantity;
 mod question;
 mod sheet;
+mod slider;
 mod text;
 
 pub use course::{
     CourseLesson, CoursePart, EXERCISE_MINUTES, FORTY_FIVE_MINUTES, LessonFile, NINETY_MINUTES, PARTS,
-    PlanPart, PlannedLesson, QuizItem, TWO_HOURS, course, glossary, lessons, quiz,
+    PlanPart, PlannedLesson, QuizItem, TWO_HOURS, course, current_id, glossary, lessons, quiz,
 };
 pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
@@ -129,12 +137,13 @@ pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeErr
 pub use glossary::{Glossary, GlossaryEntry};
 pub use grade_row::{GRADE_COLUMNS, GradeResult, GradeRow, exercise_of, grades_csv};
 pub use handed_in::{ArchiveFile, archive_files, student_name};
-pub use handout::{Handout, card_figure, handout, question_figure};
+pub use handout::{Handout, card_figure, card_stage, handout, question_figure};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;
 pub use played::{MeasuredMemory, PlayedCard, PlayedLesson, PlayedRun};
 pub use program_end::{EndedProgram, exception, failing_line};
 pub use proof::UnprovedWord;
 pub use quantity::{Quantity, QuantityKind};
-pub use question::{AnswerError, Choice, LessonQuestion, RightAnswers};
+pub use question::{AnswerError, Choice, DRAWN_STEPS, LessonQuestion, RightAnswers};
+pub use slider::Slider;
 pub use text::{Inline, TextBlock, plain, with_code};

@@ -29,6 +29,8 @@ pub(crate) enum Piece {
         words: Vec<Piece>,
         at: Position,
     },
+    /// Claims, of which the first that holds is shown.
+    Cases(Vec<Piece>),
     /// A number or a comparing word of the text before this piece, which comes from no condition.
     Unbound {
         word: String,
@@ -84,7 +86,8 @@ impl Prose {
 
     /// Reads the marks. After a mark that is never closed nothing is read.
     pub(crate) fn parse(&self, errors: &mut Errors) -> Vec<Piece> {
-        let mut parser = Parser { prose: self, at: 0, is_claim: false, errors: &mut *errors };
+        let mut parser =
+            Parser { prose: self, at: 0, is_claim: false, has_next_case: false, errors: &mut *errors };
         let pieces = parser.until("", 0);
         errors.keep(pieces).unwrap_or_default()
     }
@@ -98,6 +101,8 @@ struct Parser<'t, 'e> {
     at: usize,
     /// Whether the words have a condition.
     is_claim: bool,
+    /// Whether the words ended before another case.
+    has_next_case: bool,
     /// The errors after which the rest can still be read.
     errors: &'e mut Errors,
 }
@@ -118,6 +123,13 @@ impl<'t> Parser<'t, '_> {
             if !mark.is_empty() && rest.starts_with(mark) {
                 self.flush(&mut pieces, &mut text, start);
                 self.at += mark.len();
+                return Ok(pieces);
+            }
+            if mark == "}" && rest.starts_with("||") {
+                text.truncate(text.trim_end().len());
+                self.flush(&mut pieces, &mut text, start);
+                self.at += 2;
+                self.has_next_case = true;
                 return Ok(pieces);
             }
             if let Some(literal) = literal(rest) {
@@ -156,7 +168,7 @@ impl<'t> Parser<'t, '_> {
                 self.at += 1;
                 Ok(Piece::Link { text, target: self.raw(")")?.to_owned() })
             }
-            _ if self.is_before_claim() => self.claim(depth),
+            _ if self.is_before_claim() => self.cases(depth),
             _ => {
                 let at = self.prose.position(self.at);
                 let measure = Measure::parse(self.raw("}")?);
@@ -187,7 +199,20 @@ impl<'t> Parser<'t, '_> {
         arrow.is_some_and(|arrow| rest.find(['{', '}']).is_none_or(|brace| arrow < brace))
     }
 
-    /// Reads `condition => words}`.
+    /// Reads `condition => words}`, or several with `||` between them.
+    fn cases(&mut self, depth: usize) -> Result<Piece, LessonError> {
+        let first = self.claim(depth)?;
+        if !self.has_next_case {
+            return Ok(first);
+        }
+        let mut cases = vec![first];
+        while std::mem::take(&mut self.has_next_case) {
+            cases.push(self.claim(depth)?);
+        }
+        Ok(Piece::Cases(cases))
+    }
+
+    /// Reads `condition => words`, and the mark after it.
     fn claim(&mut self, depth: usize) -> Result<Piece, LessonError> {
         let at = self.prose.position(self.at);
         let condition = Condition::parse(self.raw("=>")?);
@@ -234,6 +259,13 @@ fn literal(rest: &str) -> Option<(char, usize)> {
     escaped.is_ascii_punctuation().then_some((escaped, 2))
 }
 
+/// The first of these claims that holds, or else the last, whose error says why.
+pub(crate) fn holding<'p>(cases: &'p [Piece], stretch: &RunStretch<'_>) -> &'p [Piece] {
+    let holds = |piece: &Piece| matches!(piece, Piece::Claim { condition, .. } if condition.holds(stretch).is_ok_and(|(holds, _)| holds));
+    let place = cases.iter().position(holds).unwrap_or(cases.len().saturating_sub(1));
+    cases.get(place..=place).unwrap_or_default()
+}
+
 /// Fills in the values of the run, and checks that each claim holds. A piece without a value is left out.
 pub(crate) fn fill(pieces: &[Piece], stretch: &RunStretch<'_>, errors: &mut Errors) -> Vec<Inline> {
     let mut filled = Vec::new();
@@ -260,6 +292,10 @@ pub(crate) fn fill(pieces: &[Piece], stretch: &RunStretch<'_>, errors: &mut Erro
                     errors.push(at.at(LessonErrorKind::Claim { claim, found }));
                 }
                 filled.extend(fill(words, stretch, errors));
+                continue;
+            }
+            Piece::Cases(cases) => {
+                filled.extend(fill(holding(cases, stretch), stretch, errors));
                 continue;
             }
             Piece::Unbound { .. } => continue,
@@ -297,6 +333,10 @@ pub(crate) fn without_values(pieces: &[Piece]) -> Result<Vec<Inline>, LessonErro
                 words.extend(without_values(claimed)?);
                 continue;
             }
+            Piece::Cases(cases) => match cases.first() {
+                Some(Piece::Claim { at, .. }) => return Err(at.at(LessonErrorKind::ValueInTitle)),
+                _ => continue,
+            },
             Piece::Unbound { .. } => continue,
         });
     }

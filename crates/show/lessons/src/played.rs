@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use blockyard_record::{Bytes, Recording};
+use blockyard_record::{Breakdown, Bytes, Recording};
 use blockyard_replay::{RunSettings, run};
 use blockyard_workload::Workload;
 
@@ -15,6 +15,7 @@ use crate::measure::{CardEnd, QuantityValue, RunStretch};
 use crate::measured::MeasuredSize;
 use crate::proof::{UnprovedWord, forgive, unproved, unproved_part};
 use crate::question::LessonQuestion;
+use crate::slider::Slider;
 use crate::text::{Inline, TextBlock, plain};
 
 /// A lesson whose workloads have run, with every value and every answer.
@@ -26,6 +27,8 @@ pub struct PlayedLesson {
     pub title: String,
     /// One sentence about what the lesson teaches.
     pub summary: String,
+    /// The values that the reader moves.
+    pub sliders: Vec<Slider>,
     /// The runs, in order; at least one.
     pub runs: Vec<PlayedRun>,
     /// The cards, in order; at least one.
@@ -81,6 +84,16 @@ pub struct MeasuredMemory {
     pub parts: Vec<(String, Bytes)>,
 }
 
+impl MeasuredMemory {
+    /// What `nvidia-smi` shows of the process, in a sentence, where PyTorch's memory on the device is this.
+    #[must_use]
+    pub fn process_sentence(&self, memory: &Breakdown) -> String {
+        let size = self.size;
+        let (shown, free) = (size.saturating_add(memory.reserved()), memory.free.saturating_sub(size));
+        format!("nvidia-smi shows {shown}, with {size} outside of PyTorch's memory; {free} are free in fact.")
+    }
+}
+
 impl Lesson {
     /// Runs the lesson's workloads and answers everything that its text asks.
     ///
@@ -132,11 +145,24 @@ impl Lesson {
             id: self.id.clone(),
             title: self.title.clone(),
             summary: self.summary.clone(),
+            sliders: self.sliders.clone(),
             runs,
             cards,
             measured: self.measured.clone(),
             notes,
         })
+    }
+}
+
+impl PlayedLesson {
+    /// The most that the run of each card reserves, in the order of the cards.
+    #[must_use]
+    pub fn peaks(&self) -> Vec<Bytes> {
+        let peak = |run: &PlayedRun| {
+            let breakdowns = run.recording.breakdowns_from(0);
+            breakdowns.map(|breakdown| breakdown.reserved()).max().unwrap_or_default()
+        };
+        self.cards.iter().map(|card| self.runs.get(card.run).map(peak).unwrap_or_default()).collect()
     }
 }
 

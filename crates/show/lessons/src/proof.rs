@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::condition::{Condition, Facts, Relation};
 use crate::document::Field;
 use crate::error::Position;
-use crate::markdown::{Part, Piece};
+use crate::markdown::{Part, Piece, holding};
 use crate::measure::RunStretch;
 
 /// A number or a comparing word in a lesson that comes from no value and no condition of its run, so that
@@ -263,6 +263,7 @@ pub(crate) fn unproved(pieces: &[Piece], stretch: &RunStretch<'_>, notes: &mut V
             Piece::Strong(pieces) | Piece::Emphasis(pieces) | Piece::Link { text: pieces, .. } => {
                 unproved(pieces, stretch, notes);
             }
+            Piece::Cases(cases) => unproved(holding(cases, stretch), stretch, notes),
             Piece::Claim { condition, words, at } => disagreeing(words, condition, *at, stretch, notes),
             Piece::Text(_) | Piece::Code(_) | Piece::Value { .. } => {}
         }
@@ -355,7 +356,7 @@ fn text_of(pieces: &[Piece]) -> String {
                 text_of(pieces)
             }
             Piece::Claim { words, .. } => text_of(words),
-            Piece::Code(_) | Piece::Value { .. } | Piece::Unbound { .. } => " ".to_owned(),
+            Piece::Code(_) | Piece::Value { .. } | Piece::Cases(_) | Piece::Unbound { .. } => " ".to_owned(),
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use crate::asked::{EarlierQuestions, fill_alone};
 use crate::condition::Condition;
 use crate::document::{Fence, Field};
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
-use crate::lesson::fields;
+use crate::lesson::{fields, size};
 use crate::markdown::{Piece, fill};
 use crate::measure::{Measure, QuantityValue, RunStretch};
 use crate::proof::{UnprovedWord, disagreeing, unproved};
@@ -24,11 +24,16 @@ pub struct LessonQuestion {
     pub text_alone: Vec<Inline>,
     /// The possible answers, and the right answer.
     pub answers: RightAnswers,
+    /// Where a drawn answer's ruler ends, which begins at 0; `None` for an answer that is typed or chosen.
+    pub ruler: Option<Bytes>,
     /// The right answer for people: `20 MiB`, or the words of the right choice.
     pub right: String,
     /// Why the right answer is right; may be empty.
     pub because: Vec<Inline>,
 }
+
+/// How many steps the ruler has on which a reader draws an answer.
+pub const DRAWN_STEPS: u32 = 128;
 
 /// How a question is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,11 +103,40 @@ impl LessonQuestion {
         ('a'..='z').zip(choices).find(|(_, choice)| choice.is_right).map(|(letter, _)| letter)
     }
 
+    /// How a size that the reader has drawn compares with the right size, in a sentence; `None` where no size
+    /// is asked for.
+    #[must_use]
+    pub fn drawn_sentence(&self, drawn: Bytes) -> Option<String> {
+        let RightAnswers::Bytes(right) = self.answers else { return None };
+        let difference = Bytes::new(right.get().abs_diff(drawn.get()));
+        let than = match right.cmp(&drawn) {
+            std::cmp::Ordering::Less => format!("{difference} less than you drew"),
+            std::cmp::Ordering::Equal => "as you drew it".to_owned(),
+            std::cmp::Ordering::Greater => format!("{difference} more than you drew"),
+        };
+        Some(format!("You drew {drawn}. The allocator says {}: {than}.", self.right))
+    }
+
+    /// The size at a step of the ruler on which the reader draws, from 0 to [`DRAWN_STEPS`].
+    #[must_use]
+    pub fn drawn_at(&self, step: u32) -> Bytes {
+        let ruler = self.ruler.unwrap_or_default().get();
+        Bytes::new(ruler.saturating_mul(u64::from(step)) / u64::from(DRAWN_STEPS))
+    }
+
+    /// The place of a size on that ruler, in percent of its length.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "sizes of lessons are far below 2^53 bytes")]
+    pub fn place_percent(&self, size: Bytes) -> f64 {
+        let ruler = self.ruler.unwrap_or_default().get().max(1) as f64;
+        (100.0 * size.get() as f64 / ruler).min(100.0)
+    }
+
     /// Whether a typed answer is right: a size (in MiB without a unit), a number, or the number of a choice
     /// from 1.
     ///
     /// A size is right if it equals the right size in two decimals of its unit, so that a reader need not
-    /// type all bytes.
+    /// type all bytes. A drawn size is right if it is nearer than a fiftieth of its ruler.
     ///
     /// # Errors
     ///
@@ -117,13 +151,23 @@ impl LessonQuestion {
                 let not_a_choice = || AnswerError::NotAChoice { count: choices.len(), found: found() };
                 choice.map(|choice| choice.is_right).ok_or_else(not_a_choice)
             }
-            RightAnswers::Bytes(right) => SizeAnswer::parse(answer).map(|typed| typed.is_near(*right)),
+            RightAnswers::Bytes(right) => {
+                let typed = SizeAnswer::parse(answer)?;
+                Ok(typed.is_near(*right, self.ruler.map_or(typed.unit / 100.0, nearness)))
+            }
             RightAnswers::Count(right) => {
                 let number = answer.replace(',', "").parse::<u64>();
                 number.map(|number| number == *right).map_err(|_| AnswerError::NotANumber { found: found() })
             }
         }
     }
+}
+
+/// How near a drawn answer has to be, in bytes: a fiftieth of its ruler.
+fn nearness(ruler: Bytes) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "sizes of lessons are far below 2^53 bytes")]
+    let ruler = ruler.get() as f64;
+    ruler / 50.0
 }
 
 /// A size as a reader types it.
@@ -158,11 +202,11 @@ impl SizeAnswer {
         }
     }
 
-    /// Whether the answer equals the right size in two decimals of its unit.
-    fn is_near(&self, right: Bytes) -> bool {
+    /// Whether the answer differs from the right size by less than `near` bytes.
+    fn is_near(&self, right: Bytes, near: f64) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "sizes of lessons are far below 2^53 bytes")]
         let right = right.get() as f64;
-        (self.bytes - right).abs() < self.unit / 100.0
+        (self.bytes - right).abs() < near
     }
 }
 
@@ -173,6 +217,7 @@ pub(crate) struct ParsedQuestion {
     text: Vec<Piece>,
     because: Vec<Piece>,
     asked: Expectation,
+    ruler: Option<Bytes>,
 }
 
 #[derive(Clone, Debug)]
@@ -186,7 +231,7 @@ enum Expectation {
 
 impl ParsedQuestion {
     pub(crate) fn parse(fence: &Fence<'_>, errors: &mut Errors) -> Result<Self, LessonError> {
-        let fields = fields(fence, "question, measure, choices, choice, because", &["choice"], errors);
+        let fields = fields(fence, "question, measure, choices, choice, draw, because", &["choice"], errors);
         let because = fields.get("because").map(|field| field.prose.parse(errors));
         let conditions =
             fields.all("choice").map(|field| condition(field, errors)).collect::<Result<Vec<_>, _>>()?;
@@ -202,8 +247,15 @@ impl ParsedQuestion {
             }
             _ => return Err(fence.at.at(LessonErrorKind::Question)),
         };
+        let draw = fields.get("draw");
+        let ruler = draw.map(size).transpose()?.filter(|ruler| !ruler.is_zero());
+        let is_drawable = matches!(&asked, Expectation::Measure(measure, _) if measure.quantity.kind() == QuantityKind::Bytes);
+        if draw.is_some() && (ruler.is_none() || !is_drawable) {
+            return Err(fence.at.at(LessonErrorKind::Question));
+        }
         Ok(Self {
             at: fence.at,
+            ruler,
             text: fields.require("a question", "question")?.prose.parse(errors),
             because: because.unwrap_or_default(),
             asked,
@@ -225,7 +277,7 @@ impl ParsedQuestion {
         earlier.add(stretch.recording, stretch.from, &text_alone);
         let because = fill(&self.because, stretch, errors);
         let (answers, right) = answers?;
-        Some(LessonQuestion { text, text_alone, answers, right, because })
+        Some(LessonQuestion { text, text_alone, answers, ruler: self.ruler, right, because })
     }
 }
 
@@ -303,7 +355,7 @@ enum Numeral {
 impl Numeral {
     fn is(&self, answer: &QuantityValue) -> bool {
         match (self, answer) {
-            (Self::Size(size), QuantityValue::Bytes(bytes)) => size.is_near(*bytes),
+            (Self::Size(size), QuantityValue::Bytes(bytes)) => size.is_near(*bytes, size.unit / 100.0),
             (Self::Count(count), QuantityValue::Count(found)) => count == found,
             _ => false,
         }

@@ -142,7 +142,7 @@ fn the_next_lesson_opens_while_the_figure_of_the_last_card_moves() -> Result<()>
     // The next frame was to draw a figure that had been removed, and the page stopped.
     for (card, next) in [
         ("oom-message&card=9", "Reading a snapshot"),
-        ("cache&card=7", "Rounding"),
+        ("cache&card=7", "Splits"),
         ("fragmentation&card=6", "Settings"),
     ] {
         at(&format!("/#lesson={card}"), |page| {
@@ -160,7 +160,7 @@ fn the_next_lesson_opens_while_the_figure_of_the_last_card_moves() -> Result<()>
 
 #[test]
 fn the_focus_goes_from_an_answer_to_what_is_said_of_it() -> Result<()> {
-    at("/#lesson=nvidia-smi&card=2", |page| {
+    at("/#lesson=reserved&card=2", |page| {
         page.wait_for(&id("choice-1"))?;
         page.click(&id("choice-1"))?;
         page.wait_until("document.activeElement?.dataset?.testid === 'answer'").map(drop)
@@ -233,7 +233,7 @@ fn a_word_of_the_glossary_opens_in_the_lesson() -> Result<()> {
         page.check_accessible()?;
         page.press(Key::Escape)?;
         page.wait_until("!document.querySelector(':popover-open')")?;
-        page.wait_text(&id("card-position"), "Card 1 of")?;
+        page.wait_text("[data-card='0']", "CUDA context")?;
         page.click("[data-testid='card-body'] .glossary-link")?;
         page.click(".word-popup:popover-open a")?;
         page.wait_until("location.hash === '#glossary=cuda-context'")?;
@@ -245,7 +245,7 @@ fn a_word_of_the_glossary_opens_in_the_lesson() -> Result<()> {
 #[test]
 fn lessons_stand_in_parts_and_their_texts_come_after_the_first_screen() -> Result<()> {
     at("/#lessons", |page| {
-        page.wait_text(&id("lessons"), "What nvidia-smi shows")?;
+        page.wait_text(&id("lessons"), "Why nvidia-smi did not fall")?;
         let parts = page.execute(
             "return [...document.querySelectorAll('[data-testid=lessons] > section')].map((part) => [part.querySelector('h2').textContent, part.querySelectorAll('li').length])",
             &[],

@@ -27,7 +27,7 @@ const RIGHT: &str = "batch = torch.randn(256, 3, 224, 224, dtype=torch.bfloat16,
 
 #[test]
 fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Result<()> {
-    drive_at("/#lesson=tensor&card=6", Window::default(), GpuChoice::None, |page| {
+    drive_at("/#lesson=tensor&card=8", Window::default(), GpuChoice::None, |page| {
         page.reduced_motion(true)?;
         page.wait_text("[data-testid=check]", "Run")?;
         page.wait_text(".exercise .goals", "the program runs to its end")?;
@@ -44,7 +44,10 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         let field = "return document.activeElement.dataset.testid";
         ensure!(page.execute(field, &[])? == json!("exercise-text"), "the field has lost the focus");
         page.wait_text(&id("answer-output"), "torch.float64")?;
-        page.wait_text(&id("step-sentence"), "294 MiB")?;
+        // The figure of the chapter shows the run of the reader's lines.
+        page.wait_until(
+            "document.querySelector('[data-testid=chapter-figure]').getAttribute('aria-label').includes('294 MiB')",
+        )?;
         page.check_accessible()?;
         // A program that fails has its reason, too.
         write(page, "batch = torch.randn(256")?;
@@ -70,7 +73,7 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
 
 #[test]
 fn a_program_of_an_exercise_can_be_stopped() -> Result<()> {
-    drive_at("/#lesson=tensor&card=6", Window { width: 390, height: 844 }, GpuChoice::None, |page| {
+    drive_at("/#lesson=tensor&card=8", Window { width: 390, height: 844 }, GpuChoice::None, |page| {
         write(page, "while True:\n    batch = torch.empty(1, device=\"cuda\")")?;
         scroll_and_click(page, "check")?;
         scroll_and_click(page, "stop-answer")?;
@@ -88,7 +91,7 @@ fn a_program_of_an_exercise_can_be_stopped() -> Result<()> {
 /// own lines.
 #[test]
 fn a_solution_is_handed_in_as_a_link_and_as_a_file() -> Result<()> {
-    drive_at("/#lesson=nvidia-smi&card=8", Window::default(), GpuChoice::None, |page| {
+    drive_at("/#lesson=nvidia-smi&card=11", Window::default(), GpuChoice::None, |page| {
         page.reduced_motion(true)?;
         page.wait_for(&id("check"))?;
         page.wait_until("document.querySelector('[data-testid=hand-in]').hidden")?;
@@ -105,7 +108,7 @@ fn a_solution_is_handed_in_as_a_link_and_as_a_file() -> Result<()> {
         scroll_and_click(page, "check")?;
         wait_long(page, &id("verdict"), "Not yet")?;
         scroll_and_click(page, "copy-solution")?;
-        page.wait_until("window.copied?.includes('#lesson=nvidia-smi&card=8&solution=1.')")?;
+        page.wait_until("window.copied?.includes('#lesson=nvidia-smi&card=11&solution=1.')")?;
         scroll_and_click(page, "save-solution")?;
         page.wait_until(
             "window.saved?.includes('# from a student') && window.saved.includes('# edit from here')",
@@ -126,7 +129,7 @@ fn a_solution_is_handed_in_as_a_link_and_as_a_file() -> Result<()> {
         page.wait_until(
             "!document.querySelector('[data-testid=exercise-text]').value.includes('# from a student')",
         )?;
-        page.wait_until("location.hash === '#lesson=nvidia-smi&card=8'").map(drop)
+        page.wait_until("location.hash === '#lesson=nvidia-smi&card=11'").map(drop)
     })
 }
 

@@ -3,6 +3,7 @@
 mod access;
 mod batches;
 mod boxes;
+mod chapters;
 mod doors;
 mod editor;
 mod elsewhere;

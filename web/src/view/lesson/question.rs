@@ -5,7 +5,7 @@ use leptos::ev;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::lessons::GivenAnswer;
+use crate::lessons::{GivenAnswer, drawn_bytes};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, on, text};
 use crate::view::prose;
@@ -63,6 +63,10 @@ pub(crate) fn choice_mark(
 
 /// The reader's answer and the right answer, in words.
 pub(crate) fn answer_sentence(question: &LessonQuestion, given: &GivenAnswer) -> String {
+    let drawn = question.ruler.and_then(|_| question.drawn_sentence(drawn_bytes(&given.raw)?));
+    if let Some(sentence) = drawn {
+        return sentence;
+    }
     let said = stopped(&given.words);
     if given.is_right {
         format!("Right: {said}")
@@ -72,7 +76,7 @@ pub(crate) fn answer_sentence(question: &LessonQuestion, given: &GivenAnswer) ->
 }
 
 /// The words as a sentence that ends.
-fn stopped(words: &str) -> String {
+pub(super) fn stopped(words: &str) -> String {
     let stop = if words.ends_with(['.', '?', '!']) { "" } else { "." };
     format!("{words}{stop}")
 }

@@ -148,7 +148,9 @@ fn every_claim_of_our_lessons_can_fail() {
     for file in lessons() {
         for (place, _) in file.text.match_indices("=>") {
             let from = file.text[..place].rfind(['{', '\n']).unwrap();
-            if !file.text[from..].starts_with('{') {
+            // Where one of several cases does not hold, the next one is said: `sliders.rs` tries them.
+            let line = file.text[from..].lines().next().unwrap();
+            if !file.text[from..].starts_with('{') || line.contains(" || ") {
                 continue;
             }
             let condition = file.text[from + 1..place].trim();

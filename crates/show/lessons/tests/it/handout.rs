@@ -163,7 +163,7 @@ fn questions_alone_leave_numbers_out_that_would_answer_earlier_questions() {
             writeln!(text, "{} {number}: {question}", lesson.id).unwrap();
         }
     }
-    assert!(left_out > 20, "{left_out} numbers are left out");
+    assert!(left_out > 15, "{left_out} numbers are left out");
     expect_test::expect_file!["../asked.txt"].assert_eq(&text);
 }
 
@@ -208,7 +208,7 @@ fn a_key_has_each_answer_by_its_number_and_the_solution() {
 /// it.
 #[test]
 fn an_empty_device_is_drawn_whole() {
-    let lesson = played().into_iter().find(|lesson| lesson.id == "tensor").unwrap();
+    let lesson = played().into_iter().find(|lesson| lesson.id == "reserved").unwrap();
     assert!(lesson.cards[0].question.is_some() || lesson.cards[1].question.is_some());
     let paper = handout(&lesson).unwrap();
     let first = paper.cards.split("<svg").nth(1).unwrap();

@@ -10,4 +10,5 @@ mod grading;
 mod handout;
 mod language;
 mod measured;
+mod sliders;
 mod transcript;

@@ -1,0 +1,177 @@
+//! Sliders: the lesson runs again with each value, and every number in a sentence follows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use blockyard_lessons::{Lesson, LessonQuestion, PlayedLesson, Slider, TextBlock, lessons, plain};
+use blockyard_record::Bytes;
+use expect_test::expect;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::language::text;
+
+const SLIDER: &str = "```slider\nname: rows\nlabel: Rows\nfrom: 8\nto: 8192\nstep: 8\nstart: 768\n```\n";
+
+fn moved(card: &str, position: usize) -> String {
+    let text = text(card);
+    match Lesson::parse_at(&text, &[position]).and_then(|lesson| lesson.play()) {
+        Err(error) => error.to_string(),
+        Ok(lesson) => body(&lesson, 0),
+    }
+}
+
+fn body(lesson: &PlayedLesson, card: usize) -> String {
+    let texts = lesson.cards[card].body.iter().filter_map(|block| match block {
+        TextBlock::Paragraph(text) => Some(plain(text)),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_value_is_in_the_text_in_the_lines_and_in_the_run() {
+    let card = format!(
+        "## One\n`$rows` rows and $5: {{size a exactly 4 times $[1024*rows] B => four bytes each}}, {{exact reserved}}.\n\
+         {SLIDER}```workload\na = torch.empty($rows, 1024, device=\"cuda\")\n```\n"
+    );
+    assert!(moved(&card, 0).starts_with("8 rows and $5: four bytes each, 2,097,152 bytes."));
+    assert!(moved(&card, 1023).starts_with("8192 rows and $5: four bytes each, 33,554,432 bytes."));
+    let lesson = Lesson::parse(&text(&card)).unwrap();
+    let [slider] = lesson.sliders() else { panic!("{:?}", lesson.sliders()) };
+    assert_eq!((slider.label(), slider.card(), slider.stop_count(), slider.start()), ("Rows", 0, 1024, 95));
+    let played = lesson.play().unwrap();
+    let [_, TextBlock::Code { text, .. }] = played.cards[0].body.as_slice() else { panic!("no lines") };
+    assert_eq!(text, "a = torch.empty(768, 1024, device=\"cuda\")");
+    assert_eq!(played.peaks(), [Bytes::mib(20)]);
+}
+
+#[test]
+fn of_several_cases_the_first_that_holds_is_said_and_one_has_to_hold() {
+    let card = format!(
+        "## One\n{{size a at most small_limit => **small**, {{reserved}} || size a less than own_segment => shared || size a less than 30 MiB => its own}}.\n\
+         {SLIDER}```workload\na = torch.empty($rows, 1024, device=\"cuda\")\n```\n"
+    );
+    assert_eq!(moved(&card, 31), "small, 2 MiB.");
+    assert_eq!(moved(&card, 32), "shared.");
+    assert_eq!(moved(&card, 319), "its own.");
+    expect![[r#"line 9, column 98: the text says "the size of the request of a is less than 30 MiB", and that is not so: the size of the request of a is 32 MiB, 2 MiB more than 30 MiB"#]]
+    .assert_eq(&moved(&card, 1023));
+}
+
+#[test]
+fn a_slider_that_cannot_be_moved_is_refused_with_its_place() {
+    let sliders = [
+        "name: rows\nlabel: Rows\nfrom: 8\nto: 8\nstart: 8",
+        "name: rows\nlabel: Rows\nfrom: 8\nto: 80\nstep: 8\nstart: 12",
+        "name: rows\nlabel: Rows\nstops: one",
+        "name: rows\nlabel: Rows\nstops: one, two\nstart: three",
+        "name: Rows\nlabel: Rows\nstops: one, two",
+        "name: rows\nlabel: Rows\nfrom: 8\nto: 80",
+        "name: rows\nstops: one, two",
+    ];
+    let errors = sliders.map(|lines| moved(&format!("## One\nText.\n```slider\n{lines}\n```\n"), 0));
+    expect![[r#"
+        line 14, column 1: expected a number above "from", at most 19,999 steps away, found "8"
+        line 16, column 1: expected a number that the slider stops at, found "12"
+        line 13, column 1: expected two stops or more, such as "float32, bfloat16", found "one"
+        line 14, column 1: expected one of the stops, found "three"
+        line 11, column 1: expected a name of lowercase letters, such as "width", found "Rows"
+        line 10, column 1: a slider of numbers has no "start"
+        line 10, column 1: a slider has no "label"
+    "#]]
+    .assert_eq(&(errors.join("\n") + "\n"));
+}
+
+#[test]
+fn a_drawn_answer_is_compared_in_bytes() {
+    let card = "## One\nText.\n```workload\na = torch.empty(512, 1536, device=\"cuda\")\n```\n\
+                ```predict\nquestion: How much?\nmeasure: reserved\ndraw: 32 MiB\nbecause: So.\n```\n";
+    let lesson = Lesson::parse(&text(card)).unwrap().play().unwrap();
+    let question = lesson.cards[0].question.as_ref().unwrap();
+    assert_eq!(question.ruler, Some(Bytes::mib(32)));
+    let said = |mib| question.drawn_sentence(Bytes::mib(mib)).unwrap();
+    assert_eq!(said(3), "You drew 3 MiB. The allocator says 20 MiB: 17 MiB more than you drew.");
+    assert_eq!(said(20), "You drew 20 MiB. The allocator says 20 MiB: as you drew it.");
+    assert_eq!(said(32), "You drew 32 MiB. The allocator says 20 MiB: 12 MiB less than you drew.");
+    assert_eq!(question.check("20.5 MiB"), Ok(true), "nearer than a fiftieth of the ruler");
+    assert_eq!(question.check("21 MiB"), Ok(false));
+}
+
+/// The questions with their right answers, which no slider changes: a reader may come back to an answered
+/// question with other values.
+fn questions(lesson: &PlayedLesson) -> Vec<Option<&LessonQuestion>> {
+    lesson.cards.iter().map(|card| card.question.as_ref()).collect()
+}
+
+fn at(text: &str, positions: &[usize]) -> PlayedLesson {
+    let played = Lesson::parse_at(text, positions).and_then(|lesson| lesson.play());
+    played.unwrap_or_else(|error| panic!("{positions:?}: {error}"))
+}
+
+#[test]
+fn a_chapter_shows_lines_of_pytorch_alone() {
+    let mut count = 0;
+    for lesson in lessons().iter().map(|file| at(file.text, &[])).filter(|lesson| !lesson.sliders.is_empty())
+    {
+        for block in lesson.cards.iter().flat_map(|card| &card.body) {
+            let TextBlock::Code { text, .. } = block else { continue };
+            count += 1;
+            assert!(!text.contains("alloc ") && !text.contains("free "), "{}: {text}", lesson.id);
+        }
+    }
+    assert!(count > 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Every number and every comparison of a sentence is proved by its run at each place of each slider.
+    #[test]
+    fn sentences_are_true_wherever_the_sliders_are(places in proptest::collection::vec(any::<Index>(), 8)) {
+        for file in lessons() {
+            let first = Lesson::parse(file.text).unwrap();
+            let sliders = first.sliders();
+            if sliders.is_empty() {
+                continue;
+            }
+            prop_assert!(sliders.len() <= places.len());
+            let positions: Vec<usize> =
+                sliders.iter().zip(&places).map(|(slider, place)| place.index(slider.stop_count())).collect();
+            let played = at(file.text, &positions);
+            prop_assert!(played.notes.is_empty(), "{} at {positions:?}: {:?}", file.id, played.notes);
+            let opened = at(file.text, &[]);
+            prop_assert_eq!(questions(&played), questions(&opened));
+        }
+    }
+}
+
+/// The words of a card without its numbers.
+fn words_of(lesson: &PlayedLesson, card: usize) -> String {
+    let words = body(lesson, card);
+    words.split_whitespace().filter(|word| !word.contains(|letter: char| letter.is_ascii_digit())).collect()
+}
+
+/// The places at which a slider's sentence changes its words are few of many, so each place is tried. Each
+/// case of a sentence is said at one of them.
+#[test]
+fn sentences_are_true_at_every_place_of_each_slider() {
+    for file in lessons() {
+        let lesson = Lesson::parse(file.text).unwrap();
+        let mut positions: Vec<usize> = lesson.sliders().iter().map(Slider::start).collect();
+        let mut said: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        for (index, slider) in lesson.sliders().iter().enumerate() {
+            for place in 0..slider.stop_count() {
+                positions[index] = place;
+                let played = at(file.text, &positions);
+                assert!(played.notes.is_empty(), "{} at {positions:?}: {:?}", file.id, played.notes);
+                said.entry(slider.card()).or_default().insert(words_of(&played, slider.card()));
+            }
+            positions[index] = slider.start();
+        }
+        for (card, text) in file.text.split("\n## ").skip(1).enumerate() {
+            let cases = text.lines().map(|line| line.matches(" || ").count() + 1).max().unwrap();
+            let count = said.get(&card).map_or(1, BTreeSet::len);
+            assert!(count >= cases, "{}, card {}: {count} of {cases} cases are said", file.id, card + 1);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Chapters: a slider runs the lesson again, a prediction is drawn, and the figure follows the card that is
+//! read.
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{GpuChoice, Key, Page, Window, drive_at};
+use serde_json::json;
+
+use crate::id;
+
+fn at(path: &str, window: Window, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
+    drive_at(path, window, GpuChoice::None, test)
+}
+
+/// Moves a slider as a drag does: one event for each place on the way.
+fn drag(page: &Page, slider: &str, to: u32) -> Result<()> {
+    let script = "const slider = document.querySelector(arguments[0]);
+        const from = Number(slider.value), to = arguments[1], steps = 30;
+        for (let step = 1; step <= steps; step += 1) {
+            slider.value = Math.round(from + (to - from) * step / steps);
+            slider.dispatchEvent(new Event('input', { bubbles: true }));
+        }";
+    page.execute(script, &[json!(id(slider)), json!(to)]).map(drop)
+}
+
+fn figure_says(page: &Page, words: &str) -> Result<()> {
+    page.wait_until(&format!(
+        "document.querySelector('[data-testid=chapter-figure]').getAttribute('aria-label').includes({})",
+        json!(words)
+    ))
+}
+
+#[test]
+fn a_slider_moves_the_sentence_the_lines_and_the_figure() -> Result<()> {
+    at("/#lesson=tensor&card=5", Window { width: 1366, height: 768 }, |page| {
+        page.reduced_motion(true)?;
+        figure_says(page, "20 MiB")?;
+        let card = "[data-card='4']";
+        page.wait_text(card, "asks for 3 MiB, which is more than 1 MiB and less than 10 MiB")?;
+        drag(page, "slider-3", 0)?;
+        page.wait_text(card, "asks for 32 KiB, which is at most 1 MiB")?;
+        page.wait_text(card, "torch.empty(8, 1024, device=\"cuda\")")?;
+        figure_says(page, "2 MiB")?;
+        drag(page, "slider-3", 1023)?;
+        page.wait_text(card, "asks for 32 MiB, and a request of 10 MiB or more gets a segment of its own")?;
+        figure_says(page, "32 MiB")?;
+        page.check_accessible()?;
+        // The keys of the keyboard move the slider too, and not the run of another figure.
+        page.execute("document.querySelector(arguments[0]).focus()", &[json!(id("slider-3"))])?;
+        page.press(Key::Left)?;
+        page.wait_text(card, "torch.empty(8184, 1024, device=\"cuda\")")?;
+        // The figure follows the card that is read, and so does the address.
+        page.execute("document.querySelector('[data-card=\"1\"]').scrollIntoView()", &[])?;
+        page.wait_until("location.hash === '#lesson=tensor&card=2'")?;
+        figure_says(page, "2 MiB")
+    })
+}
+
+#[test]
+fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
+    at("/#lesson=tensor&card=3", Window { width: 390, height: 844 }, |page| {
+        page.reduced_motion(true)?;
+        let card = "[data-card='2']";
+        // Neither the text nor the title gives the answer away.
+        page.wait_text(card, "What will happen?")?;
+        page.wait_until("!document.querySelector('[data-card=\"2\"] .chapter-told').checkVisibility()")?;
+        drag(page, "draw", 12)?;
+        page.wait_text(card, "Your mark: 3 MiB")?;
+        page.click(&format!("{card} {}", id("draw-answer")))?;
+        page.wait_text(card, "You drew 3 MiB. The allocator says 20 MiB: 17 MiB more than you drew.")?;
+        page.wait_text(card, "PyTorch took a segment of 20 MiB")?;
+        let bars = "return [...document.querySelectorAll('.drawn-bars span')].map((bar) => bar.style.width)";
+        ensure!(page.execute(bars, &[])? == json!(["9.38%", "62.50%"]));
+        page.check_accessible()?;
+        let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        ensure!(page.execute(overflow, &[])? == json!(0), "the page is wider than the window");
+        page.execute("location.reload()", &[])?;
+        page.wait_text(card, "You drew 3 MiB.")
+    })
+}

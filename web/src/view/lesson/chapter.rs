@@ -1,0 +1,319 @@
+//! A chapter: a lesson with sliders, as one page that scrolls beside its figure. A value that moves plays the
+//! lesson again.
+
+use blockyard_figure::{Changes, Size, Stage, StageForm, StageView, breakdown_text};
+use blockyard_lessons::{LessonQuestion, PlayedLesson, RightAnswers, Slider, card_stage};
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+
+use super::{exercise_view, question};
+use crate::browser;
+use crate::effect::effect;
+use crate::lessons::{GivenAnswer, OpenLesson, drawn_bytes};
+use crate::ptr_eq::PtrEq;
+use crate::session::Session;
+use crate::surface;
+use crate::view::kit::{button, click, flag, on, text};
+use crate::view::lessons::answer_field;
+use crate::view::prose;
+use crate::view::stage::SMALL_PX;
+
+/// The chapter as the reader has set it; a handle that is copied freely.
+#[derive(Clone, Copy)]
+struct Chapter {
+    session: Session,
+    lesson: StoredValue<PtrEq<OpenLesson>>,
+    /// The positions of the sliders, in the order of the lesson.
+    positions: RwSignal<Vec<usize>>,
+    /// The lesson at these positions; `None` where the text of a reader's own lesson is wrong there.
+    played: Memo<Option<PtrEq<PlayedLesson>>>,
+    /// The cards whose answer is not shown yet.
+    asked: RwSignal<Vec<bool>>,
+}
+
+pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
+    let lessons = session.lessons();
+    let positions = RwSignal::new(lesson.sliders.iter().map(Slider::start).collect::<Vec<_>>());
+    let moved = lesson.clone();
+    let played = Memo::new(move |_| moved.moved(&positions.get()).ok().map(PtrEq::new));
+    let is_open = |(card, played): (usize, &blockyard_lessons::PlayedCard)| {
+        let question = played.question.as_ref();
+        question.is_some_and(|question| lessons.answer_to(&lesson.id, card, question).is_none())
+    };
+    let asked = RwSignal::new(lesson.cards.iter().enumerate().map(is_open).collect::<Vec<_>>());
+    let shown = Chapter { session, lesson: StoredValue::new(lesson.clone()), positions, played, asked };
+    shown.follow_scroll();
+    let cards = (0..lesson.cards.len()).map(|card| shown.card_view(card)).collect::<Vec<_>>();
+    let next =
+        lessons.neighbor(true).and_then(|id| blockyard_lessons::course().find(|lesson| lesson.id == id));
+    let next_words = next.map_or_else(|| "All lessons".to_owned(), |next| format!("Next: {}", next.title));
+    view! {
+        <section class="lesson-stage" aria-label="Memory of the device">
+            <div class="lesson-figures">
+                <div class="lesson-head">
+                    <h1>{lesson.title.clone()}</h1>
+                    {crate::view::present::present_button(session)}
+                </div>
+                {shown.figure()}
+            </div>
+        </section>
+        <section class="lesson-card" aria-label="Chapter">
+            {cards}
+            <p>{button("primary large", "card-next", next_words, "", click(move || session.lessons().show_next()))}</p>
+        </section>
+    }
+    .into_any()
+}
+
+impl Chapter {
+    /// Whether the question of a card waits for its answer. Reads signals.
+    fn is_asked(self, card: usize) -> bool {
+        self.asked.with(|asked| asked.get(card).copied().unwrap_or(false))
+    }
+
+    fn set_asked(self, card: usize, is_asked: bool) {
+        self.asked.update(|asked| {
+            if let Some(asked) = asked.get_mut(card) {
+                *asked = is_asked;
+            }
+        });
+    }
+
+    /// Shows the answer to the question of a card. The focus goes to the words about it, since the buttons are
+    /// disabled by then.
+    fn reveal(self, card: usize) {
+        self.set_asked(card, false);
+        let said = format!("[data-card='{card}'] [data-testid=answer]");
+        let _ = browser::after_millis(0, move || browser::focus_first(&said));
+    }
+
+    /// Keeps the card of the session equal to the card that is read, and scrolls to a card that a link opens.
+    fn follow_scroll(self) {
+        let lessons = self.session.lessons();
+        let seen = StoredValue::new(0);
+        effect(move || {
+            let card = lessons.state.with(|state| state.card);
+            if seen.get_value() != card {
+                seen.set_value(card);
+                let to = format!("[data-card='{card}']");
+                let _ = browser::after_millis(40, move || browser::scroll_to(&to));
+            }
+        });
+        let listener = window_event_listener(ev::scroll, move |_| {
+            let Some(card) = browser::last_above_middle(".is-chapter [data-card]") else { return };
+            if seen.try_get_value().is_some_and(|before| before != card) {
+                seen.set_value(card);
+                lessons.see_card(card);
+            }
+        });
+        on_cleanup(move || listener.remove());
+    }
+
+    /// The memory at the moment of the card that is read. Its ruler has room for each value of the sliders.
+    fn figure(self) -> AnyView {
+        let session = self.session;
+        let lessons = session.lessons();
+        let area = NodeRef::<html::Div>::new();
+        let canvas = NodeRef::<html::Canvas>::new();
+        let size = surface::size_of(area);
+        let peaks = self.lesson.with_value(|lesson| lesson.peaks());
+        let card_of = Memo::new(move |_| lessons.state.with(|state| state.card));
+        let stage = Memo::new(move |_| {
+            // The exercise shows the run of the reader's lines.
+            let is_own = lessons.state.with(|state| state.has_run() && state.card == state.exercise_card);
+            if is_own {
+                return session.with_state(|run, state| {
+                    let stage = Stage::new(state, &run.recording, &Changes::default(), None, &|_| None);
+                    (stage.for_one_moment(), breakdown_text(state, &run.recording))
+                });
+            }
+            let (played, card) = (self.played.get()?, card_of.get());
+            let (stage, words) = card_stage(&played, card, self.is_asked(card)).ok()??;
+            Some((stage.with_ruler_to_peak(peaks.get(card).copied().unwrap_or_default()), words))
+        });
+        surface::keep_drawn(session, canvas, size, move |size: Size| {
+            let form = if size.width_px < SMALL_PX { StageForm::Small } else { StageForm::Compact };
+            let view = StageView { form, lit: session.figures().lit.get(), ..StageView::default() };
+            stage.with(|stage| stage.as_ref().map(|(stage, _)| stage.scene(&view, size.width_px)))
+        });
+        let words =
+            text(move || stage.with(|stage| stage.as_ref().map(|stage| stage.1.clone()).unwrap_or_default()));
+        view! {
+            <div class="chapter-figure" node_ref=area>
+                <canvas node_ref=canvas role="img" data-testid="chapter-figure" aria-label=words></canvas>
+            </div>
+        }
+        .into_any()
+    }
+
+    fn card_view(self, card: usize) -> AnyView {
+        let session = self.session;
+        let (title, question, exercise, sliders) = self.lesson.with_value(|lesson| {
+            let shown = lesson.cards.get(card);
+            let sliders: Vec<_> = lesson.sliders.iter().cloned().enumerate().collect();
+            (
+                shown.map(|shown| shown.title.clone()).unwrap_or_default(),
+                shown.and_then(|shown| shown.question.clone()),
+                shown.and_then(|shown| shown.exercise.clone()),
+                sliders.into_iter().filter(|(_, slider)| slider.card() == card).collect::<Vec<_>>(),
+            )
+        });
+        let words = Memo::new(move |before: Option<&Vec<_>>| {
+            let played = self.played.get();
+            let now = played.and_then(|played| Some(played.cards.get(card)?.body.clone()));
+            now.or_else(|| before.cloned()).unwrap_or_default()
+        });
+        let body = move || words.with(|words| prose::blocks(session, words));
+        let sliders =
+            sliders.into_iter().map(|(index, slider)| self.slider_view(index, &slider)).collect::<Vec<_>>();
+        let question = question.map(|question| self.question_view(card, &question));
+        let exercise = exercise.map(|exercise| exercise_view(session, exercise));
+        let is_asked = flag(move || self.is_asked(card));
+        view! {
+            <section class="chapter-card" data-card=card.to_string()>
+                <h2 data-testid="card-title" tabindex="-1">
+                    {move || {
+                        if is_asked.get() { "What will happen?".into_any() } else { prose::inlines(session, &title).into_any() }
+                    }}
+                </h2>
+                {question}
+                <div class="chapter-told" hidden=is_asked>
+                    <div class="prose" data-testid="card-body">{body}</div>
+                    {sliders}
+                </div>
+                {exercise}
+            </section>
+        }
+        .into_any()
+    }
+
+    fn slider_view(self, index: usize, slider: &Slider) -> AnyView {
+        let position = move || self.positions.with(|positions| positions.get(index).copied().unwrap_or(0));
+        let stops = slider.clone();
+        let value = text(move || stops.value(position()));
+        let moved = on(move |event: ev::Event| {
+            let Ok(position) = event_target_value(&event).parse() else { return };
+            self.positions.update(|positions| {
+                if let Some(place) = positions.get_mut(index) {
+                    *place = position;
+                }
+            });
+        });
+        view! {
+            <label class="slider">
+                <span>{slider.label().to_owned()}": "<output class="value">{value}</output></span>
+                <input
+                    type="range" min="0" step="1" max=slider.stop_count().saturating_sub(1).to_string()
+                    data-testid=format!("slider-{index}") aria-valuetext=value
+                    prop:value=text(move || position().to_string()) on:input=moved
+                />
+            </label>
+        }
+        .into_any()
+    }
+
+    /// A question with its answer. A size is drawn on a ruler, and the answer lies over it.
+    fn question_view(self, card: usize, question: &LessonQuestion) -> AnyView {
+        let session = self.session;
+        let id = self.lesson.with_value(|lesson| lesson.id.clone());
+        let given = RwSignal::new(session.lessons().answer_to(&id, card, question));
+        let problem = RwSignal::new(String::new());
+        let asked = StoredValue::new(question.clone());
+        let remembered = StoredValue::new(id);
+        let answer = StoredValue::new_local(move |answer: &str| {
+            match asked.with_value(|question| GivenAnswer::new(question, answer)) {
+                Ok(new) => {
+                    remembered.with_value(|id| session.lessons().remember_answer(id, card, Some(&new.raw)));
+                    problem.set(String::new());
+                    given.set(Some(new));
+                    self.reveal(card);
+                }
+                Err(why) => problem.set(why),
+            }
+        });
+        let is_done = flag(move || !self.is_asked(card));
+        let field = match &question.answers {
+            RightAnswers::Bytes(right) if question.ruler.is_some() => {
+                let right = question.place_percent(*right);
+                let draw = move |raw: String| answer.with_value(|answer| answer(&raw));
+                drawn_field(question, right, given, is_done, draw)
+            }
+            answers => view! { <div class="choices">{answer_field(answers, given, answer)}</div> }.into_any(),
+        };
+        let result = move || {
+            if self.is_asked(card) {
+                return view! { <p class="error" role="status">{problem.get()}</p> }.into_any();
+            }
+            let (class, words) = asked.with_value(|question| match given.get() {
+                Some(given) if given.is_right => {
+                    ("verdict is-right", question::answer_sentence(question, &given))
+                }
+                Some(given) => ("verdict is-wrong", question::answer_sentence(question, &given)),
+                None => ("verdict", format!("The allocator says: {}", question::stopped(&question.right))),
+            });
+            let because = asked.with_value(|question| prose::inlines(session, &question.because));
+            view! { <p class=class role="status" data-testid="answer" tabindex="-1">{words}" "{because}</p> }
+                .into_any()
+        };
+        let again = click(move || {
+            remembered.with_value(|id| session.lessons().remember_answer(id, card, None));
+            given.set(None);
+            self.set_asked(card, true);
+        });
+        view! {
+            <section class="predict" aria-label=format!("Question of card {}", card + 1)>
+                <h3>"Predict"</h3>
+                <p>{prose::inlines(session, &question.text)}</p>
+                {field}
+                {result}
+                <p>
+                    <span hidden=is_done>{button("link", "reveal", "Show me", "", click(move || self.reveal(card)))}</span>
+                    <span hidden=flag(move || self.is_asked(card))>{button("link", "ask-again", "Answer again", "", again)}</span>
+                </p>
+            </section>
+        }
+        .into_any()
+    }
+}
+
+/// A ruler on which the reader draws a size. Once the question is answered, the right size lies over it.
+fn drawn_field(
+    question: &LessonQuestion,
+    right: f64,
+    given: RwSignal<Option<GivenAnswer>>,
+    is_done: Signal<bool>,
+    answer: impl Fn(String) + 'static,
+) -> AnyView {
+    let asked = StoredValue::new(question.clone());
+    let step = RwSignal::new(0_u32);
+    let drawn = Memo::new(move |_| {
+        let earlier = given.with(|given| drawn_bytes(&given.as_ref()?.raw));
+        earlier.unwrap_or_else(|| asked.with_value(|question| question.drawn_at(step.get())))
+    });
+    let words = text(move || drawn.get().to_string());
+    let mark = text(move || {
+        format!("width:{:.2}%", asked.with_value(|question| question.place_percent(drawn.get())))
+    });
+    let moved = on(move |event: ev::Event| step.set(event_target_value(&event).parse().unwrap_or_default()));
+    let take = click(move || answer(format!("{} B", drawn.get_untracked().get())));
+    let end = question.ruler.unwrap_or_default().to_string();
+    view! {
+        <div class="drawing">
+            <div class="drawn-bars" aria-hidden="true">
+                <span class="is-drawn" style=mark></span>
+                <span class="is-right" hidden=flag(move || !is_done.get()) style=format!("width:{right:.2}%")></span>
+            </div>
+            <p class="quiet drawn-ends" aria-hidden="true"><span>"0"</span><span>{end}</span></p>
+            <label class="slider" hidden=is_done>
+                <span>"Your mark: "<output class="value">{words}</output></span>
+                <input
+                    type="range" min="0" max=blockyard_lessons::DRAWN_STEPS.to_string() data-testid="draw"
+                    aria-valuetext=words prop:value=text(move || step.get().to_string()) on:input=moved
+                />
+            </label>
+            <p hidden=is_done>{button("primary", "draw-answer", "This is my mark", "", take)}</p>
+        </div>
+    }
+    .into_any()
+}
