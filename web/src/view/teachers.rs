@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(
             index("https://a.example/", &ids, false),
             "1. [Allocated and reserved](https://a.example/#lesson=reserved&card=1) (4 min)\n\
-             1. [What a tensor costs](https://a.example/#lesson=tensor&card=1) (3 min)\n"
+             1. [What a tensor costs](https://a.example/#lesson=tensor&card=1) (10 min)\n"
         );
         let html = index("https://a.example/", &ids, true);
         assert!(

@@ -38,13 +38,13 @@ pub const PARTS: [CoursePart; 5] = [
             named("tensor", "What a tensor costs", &[]),
             named("reserved", "Allocated and reserved", &["tensor"]),
             named("nvidia-smi", "Why nvidia-smi did not fall", &["tensor"]),
-            named("peaks", "Peaks, and resetting them", &["reserved"]),
+            named("peaks", "Peaks, and resetting them", &["tensor"]),
         ],
     },
     CoursePart {
         title: "How the allocator works",
         lessons: &[
-            named("splits", "Splits and merges", &["reserved"]),
+            named("splits", "Splits and merges", &["tensor"]),
             named("streams", "Streams and frees that wait", &["splits"]),
             named("pools", "Private pools and CUDA graphs", &["splits"]),
         ],
@@ -52,8 +52,8 @@ pub const PARTS: [CoursePart; 5] = [
     CoursePart {
         title: "What a training holds",
         lessons: &[
-            named("training", "The life of a training step", &["reserved"]),
-            named("workspaces", "Workspaces of cuBLAS", &["reserved"]),
+            named("training", "The life of a training step", &["tensor"]),
+            named("workspaces", "Workspaces of cuBLAS", &["tensor"]),
             named("optimizer", "The states of an optimizer", &["training"]),
             named("checkpointing", "Activation checkpointing", &["training"]),
             named("mixed-precision", "Mixed precision", &["training"]),
@@ -116,18 +116,18 @@ const fn slack(minutes: u32) -> PlanPart {
 /// A lecture of 45 minutes.
 pub const FORTY_FIVE_MINUTES: [PlanPart; 4] = [
     PlanPart {
-        minutes: 19,
-        lessons: &[without_exercise("tensor", 9), without_exercise("reserved", 10)],
-        task: "The class predicts each card of the second lesson.",
+        minutes: 15,
+        lessons: &[without_exercise("tensor", 15)],
+        task: "The class answers before each figure is shown, and says where a slider changes the segment.",
     },
     PlanPart {
-        minutes: 10,
-        lessons: &[without_exercise("splits", 10)],
+        minutes: 12,
+        lessons: &[without_exercise("splits", 12)],
         task: "The class draws the segment after each request before it is shown.",
     },
     PlanPart {
-        minutes: 10,
-        lessons: &[without_exercise("fragmentation", 10)],
+        minutes: 12,
+        lessons: &[without_exercise("fragmentation", 12)],
         task: "The class votes before the request that fails. Homework: the exercises, what nvidia-smi shows, and reading an out-of-memory message.",
     },
     slack(6),
@@ -136,8 +136,8 @@ pub const FORTY_FIVE_MINUTES: [PlanPart; 4] = [
 /// A lecture of 90 minutes.
 pub const NINETY_MINUTES: [PlanPart; 5] = [
     PlanPart {
-        minutes: 20,
-        lessons: &[without_exercise("tensor", 9), without_exercise("reserved", 11)],
+        minutes: 23,
+        lessons: &[without_exercise("tensor", 13), without_exercise("reserved", 10)],
         task: "The class predicts each card of the second lesson. Homework: their exercises, and what nvidia-smi shows.",
     },
     PlanPart {
@@ -155,19 +155,15 @@ pub const NINETY_MINUTES: [PlanPart; 5] = [
         lessons: &[with_exercise("fragmentation", 20), without_exercise("oom-message", 14)],
         task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: reading a snapshot.",
     },
-    slack(13),
+    slack(10),
 ];
 
 /// A course of two hours.
 pub const TWO_HOURS: [PlanPart; 6] = [
     PlanPart {
-        minutes: 32,
-        lessons: &[
-            without_exercise("tensor", 9),
-            without_exercise("reserved", 10),
-            without_exercise("nvidia-smi", 13),
-        ],
-        task: "The class predicts each card of the second lesson. Their exercises are homework.",
+        minutes: 30,
+        lessons: &[without_exercise("tensor", 14), without_exercise("nvidia-smi", 16)],
+        task: "The class answers before each figure is shown. Their exercises are homework.",
     },
     PlanPart {
         minutes: 19,
@@ -185,7 +181,7 @@ pub const TWO_HOURS: [PlanPart; 6] = [
         lessons: &[without_exercise("fragmentation", 11), without_exercise("oom-message", 14)],
         task: "The class votes before the request that fails, and reads an out-of-memory message aloud, number by number. Homework: the exercises, and reading a snapshot.",
     },
-    slack(14),
+    slack(16),
 ];
 
 /// All lessons, in the order in which to learn from them, without their texts.

@@ -31,10 +31,10 @@ fn figure_says(page: &Page, words: &str) -> Result<()> {
 
 #[test]
 fn a_slider_moves_the_sentence_the_lines_and_the_figure() -> Result<()> {
-    at("/#lesson=tensor&card=5", Window { width: 1366, height: 768 }, |page| {
+    at("/#lesson=tensor&card=6", Window { width: 1366, height: 768 }, |page| {
         page.reduced_motion(true)?;
         figure_says(page, "20 MiB")?;
-        let card = "[data-card='4']";
+        let card = "[data-card='5']";
         page.wait_text(card, "asks for 3 MiB, which is more than 1 MiB and less than 10 MiB")?;
         drag(page, "slider-3", 0)?;
         page.wait_text(card, "asks for 32 KiB, which is at most 1 MiB")?;
@@ -49,20 +49,20 @@ fn a_slider_moves_the_sentence_the_lines_and_the_figure() -> Result<()> {
         page.press(Key::Left)?;
         page.wait_text(card, "torch.empty(8184, 1024, device=\"cuda\")")?;
         // The figure follows the card that is read, and so does the address.
-        page.execute("document.querySelector('[data-card=\"1\"]').scrollIntoView()", &[])?;
-        page.wait_until("location.hash === '#lesson=tensor&card=2'")?;
+        page.execute("document.querySelector('[data-card=\"2\"]').scrollIntoView()", &[])?;
+        page.wait_until("location.hash === '#lesson=tensor&card=3'")?;
         figure_says(page, "2 MiB")
     })
 }
 
 #[test]
 fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
-    at("/#lesson=tensor&card=3", Window { width: 390, height: 844 }, |page| {
+    at("/#lesson=tensor&card=4", Window { width: 390, height: 844 }, |page| {
         page.reduced_motion(true)?;
-        let card = "[data-card='2']";
+        let card = "[data-card='3']";
         // Neither the text nor the title gives the answer away.
         page.wait_text(card, "What will happen?")?;
-        page.wait_until("!document.querySelector('[data-card=\"2\"] .chapter-told').checkVisibility()")?;
+        page.wait_until("!document.querySelector('[data-card=\"3\"] .chapter-told').checkVisibility()")?;
         drag(page, "draw", 12)?;
         page.wait_text(card, "Your mark: 3 MiB")?;
         page.click(&format!("{card} {}", id("draw-answer")))?;

@@ -27,7 +27,7 @@ const RIGHT: &str = "batch = torch.randn(256, 3, 224, 224, dtype=torch.bfloat16,
 
 #[test]
 fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Result<()> {
-    drive_at("/#lesson=tensor&card=8", Window::default(), GpuChoice::None, |page| {
+    drive_at("/#lesson=tensor&card=10", Window::default(), GpuChoice::None, |page| {
         page.reduced_motion(true)?;
         page.wait_text("[data-testid=check]", "Run")?;
         page.wait_text(".exercise .goals", "the program runs to its end")?;
@@ -73,7 +73,7 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
 
 #[test]
 fn a_program_of_an_exercise_can_be_stopped() -> Result<()> {
-    drive_at("/#lesson=tensor&card=8", Window { width: 390, height: 844 }, GpuChoice::None, |page| {
+    drive_at("/#lesson=tensor&card=10", Window { width: 390, height: 844 }, GpuChoice::None, |page| {
         write(page, "while True:\n    batch = torch.empty(1, device=\"cuda\")")?;
         scroll_and_click(page, "check")?;
         scroll_and_click(page, "stop-answer")?;

@@ -112,7 +112,7 @@ fn nothing_is_cut(width: u32, height: u32, letters_px: u32) -> Result<()> {
 
 #[test]
 fn a_clicker_ends_the_dark_leaves_a_text_field_and_goes_on_to_the_next_lesson() -> Result<()> {
-    at("/#lesson=tensor&card=8", LAPTOP, |page| {
+    at("/#lesson=tensor&card=10", LAPTOP, |page| {
         page.reduced_motion(true)?;
         page.click(&id("present"))?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
@@ -120,10 +120,10 @@ fn a_clicker_ends_the_dark_leaves_a_text_field_and_goes_on_to_the_next_lesson() 
         page.wait_until("document.documentElement.classList.contains('is-blank')")?;
         page.press(Key::PageUp)?;
         page.wait_until("!document.documentElement.classList.contains('is-blank')")?;
-        page.wait_text(&id("card-position"), "Card 8 of")?;
+        page.wait_text(&id("card-position"), "Card 10 of")?;
         page.click(&id("exercise-text"))?;
         page.press(Key::PageUp)?;
-        page.wait_text(&id("card-position"), "Card 7 of")?;
+        page.wait_text(&id("card-position"), "Card 9 of")?;
         // From the last card one press leads on, as from every other card.
         for _ in 0..6 {
             page.press(Key::PageDown)?;
@@ -137,7 +137,7 @@ fn a_clicker_ends_the_dark_leaves_a_text_field_and_goes_on_to_the_next_lesson() 
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
         // One press too many is taken back.
         page.press(Key::PageUp)?;
-        page.wait_until("location.hash === '#lesson=tensor&card=8'")?;
+        page.wait_until("location.hash === '#lesson=tensor&card=10'")?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')").map(drop)
     })
 }

@@ -30,7 +30,7 @@ pub(crate) fn press(page: &Page, name: &str) -> Result<()> {
 #[test]
 fn what_is_said_of_an_exercise_comes_into_sight() -> Result<()> {
     for (address, words) in
-        [("/#lesson=nvidia-smi&card=11", "Not yet"), ("/#lesson=tensor&card=8", "Not yet")]
+        [("/#lesson=nvidia-smi&card=11", "Not yet"), ("/#lesson=tensor&card=10", "Not yet")]
     {
         at(address, LAPTOP, |page| {
             press(page, "check")?;
@@ -195,7 +195,7 @@ fn the_first_screen_leads_to_its_answer_and_to_the_page_for_teachers() -> Result
         page.goto("/")?;
         page.click(&id("door-teachers"))?;
         page.wait_for(&id("teachers"))?;
-        page.wait_text(&id("two-hours"), "Allocated and reserved, 11 min")?;
+        page.wait_text(&id("two-hours"), "Why nvidia-smi did not fall, 16 min")?;
         page.wait_text(&id("two-hours"), "The life of a training step, 20 min with its exercise")?;
         page.wait_text(&id("two-hours"), "For questions, and for what takes longer.")?;
         // The main things are in sight: nothing is folded away, and no code of a frame is shown.

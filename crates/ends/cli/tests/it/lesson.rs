@@ -7,7 +7,7 @@ fn all_lessons_are_listed_and_each_can_be_read() {
     let list = blockyard(["lesson"]);
     assert_eq!((list.status, list.err.as_str()), (0, ""));
     assert!(
-        list.out.starts_with("The terms\n 1. tensor          What a tensor costs (9 min)\n"),
+        list.out.starts_with("The terms\n 1. tensor          What a tensor costs (10 min)\n"),
         "{}",
         list.out
     );
