@@ -69,14 +69,21 @@ impl OpenLesson {
         Lesson::parse_at(&self.text, positions).and_then(|lesson| lesson.play())
     }
 
-    /// The most that the run of each card reserves with every slider where it opens, at its first and at its
-    /// last value.
+    /// The most that the run of each card reserves, with one slider at its first or last value and the others
+    /// where they open.
     pub(crate) fn peaks(&self) -> Vec<Bytes> {
         let mut most = vec![Bytes::ZERO; self.cards.len()];
-        let places: [fn(&Slider) -> usize; 3] =
-            [Slider::start, |_| 0, |slider| slider.stop_count().saturating_sub(1)];
-        for place in places {
-            let positions: Vec<usize> = self.sliders.iter().map(place).collect();
+        let start: Vec<usize> = self.sliders.iter().map(Slider::start).collect();
+        let ends = self.sliders.iter().enumerate().flat_map(|(index, slider)| {
+            [0, slider.stop_count().saturating_sub(1)].map(|position| {
+                let mut positions = start.clone();
+                if let Some(place) = positions.get_mut(index) {
+                    *place = position;
+                }
+                positions
+            })
+        });
+        for positions in ends {
             let peaks = self.moved(&positions).map(|played| played.peaks()).unwrap_or_default();
             for (most, peak) in most.iter_mut().zip(peaks) {
                 *most = peak.max(*most);

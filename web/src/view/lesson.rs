@@ -213,7 +213,10 @@ fn step_line(session: Session) -> AnyView {
             None => (String::new(), words.sentence),
         };
         let tried = if tried.is_empty() { tried } else { sentence(&tried) };
-        (format!("{}. {}", words.title, sentence(&said)), tried)
+        // A chapter speaks PyTorch alone, and the title is a statement of the workload language.
+        let is_chapter = session.open_lesson().is_some_and(|lesson| !lesson.sliders.is_empty());
+        let title = if is_chapter { String::new() } else { format!("{}. ", words.title) };
+        (title + &sentence(&said), tried)
     });
     view! {
         <div class="step-words">

@@ -19,6 +19,9 @@ use crate::view::lessons::answer_field;
 use crate::view::prose;
 use crate::view::stage::SMALL_PX;
 
+/// The figure grows to this height where it stands beside the text.
+const HIGH_PX: f32 = 420.0;
+
 /// The chapter as the reader has set it; a handle that is copied freely.
 #[derive(Clone, Copy)]
 struct Chapter {
@@ -101,13 +104,24 @@ impl Chapter {
             }
         });
         let listener = window_event_listener(ev::scroll, move |_| {
-            let Some(card) = browser::last_above_middle(".is-chapter [data-card]") else { return };
+            // The figure covers the upper part of a narrow window.
+            let is_narrow = self.session.appearance().is_narrow.get_untracked();
+            let line = if is_narrow { 0.5 } else { 0.3 };
+            let Some(card) = browser::last_above(".is-chapter [data-card]", line) else { return };
             if seen.try_get_value().is_some_and(|before| before != card) {
                 seen.set_value(card);
                 lessons.see_card(card);
             }
         });
         on_cleanup(move || listener.remove());
+    }
+
+    /// The card whose moment is shown while a card is read: an earlier card of its run, if a question there is
+    /// open, since a later moment would answer the question. Reads signals.
+    fn shown_card(self, card: usize) -> usize {
+        let run_of =
+            |card: usize| self.lesson.with_value(|lesson| lesson.cards.get(card).map(|card| card.run));
+        (0..card).find(|before| self.is_asked(*before) && run_of(*before) == run_of(card)).unwrap_or(card)
     }
 
     /// The memory at the moment of the card that is read. Its ruler has room for each value of the sliders.
@@ -128,13 +142,18 @@ impl Chapter {
                     (stage.for_one_moment(), breakdown_text(state, &run.recording))
                 });
             }
-            let (played, card) = (self.played.get()?, card_of.get());
+            let (played, card) = (self.played.get()?, self.shown_card(card_of.get()));
             let (stage, words) = card_stage(&played, card, self.is_asked(card)).ok()??;
             Some((stage.with_ruler_to_peak(peaks.get(card).copied().unwrap_or_default()), words))
         });
         surface::keep_drawn(session, canvas, size, move |size: Size| {
-            let form = if size.width_px < SMALL_PX { StageForm::Small } else { StageForm::Compact };
-            let view = StageView { form, lit: session.figures().lit.get(), ..StageView::default() };
+            let (form, least_height_px) = if size.width_px < SMALL_PX {
+                (StageForm::Small, 0.0)
+            } else {
+                (StageForm::Compact, HIGH_PX)
+            };
+            let lit = session.figures().lit.get();
+            let view = StageView { form, lit, least_height_px, ..StageView::default() };
             stage.with(|stage| stage.as_ref().map(|(stage, _)| stage.scene(&view, size.width_px)))
         });
         let words =
