@@ -34,7 +34,7 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         // A wrong answer has the reason, with its numbers.
         write(page, WRONG)?;
         run_by_key(page)?;
-        wait_long(page, &id("verdict"), "Not yet: allocated is 294 MiB, 214 MiB more than 80 MiB.")?;
+        wait_long(page, &id("verdict"), "Not yet: allocated is 294 MiB, 214 MiB more than 80 MiB")?;
         // The difference between the line and the solution, once the solution has run too.
         wait_long(
             page,
