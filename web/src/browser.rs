@@ -157,16 +157,12 @@ pub(crate) fn scroll_to(css: &str) {
     }
 }
 
-/// Of the elements that match, the index of the last whose upper edge is above this part of the window's
-/// height.
-pub(crate) fn last_above(css: &str, part: f64) -> Option<usize> {
+/// Of the elements that match, the last whose upper edge is above this part of the window's height.
+pub(crate) fn last_above(css: &str, part: f64) -> Option<Element> {
     let line = window_size().1 * part;
     let found = document()?.query_selector_all(css).ok()?;
-    let is_above = |index: &u32| {
-        let element = found.get(*index).and_then(|node| node.dyn_into::<Element>().ok());
-        element.is_some_and(|element| element.get_bounding_client_rect().top() < line)
-    };
-    (0..found.length()).rev().find(is_above)?.try_into().ok()
+    let elements = (0..found.length()).rev().filter_map(|index| found.get(index)?.dyn_into::<Element>().ok());
+    elements.into_iter().find(|element| element.get_bounding_client_rect().top() < line)
 }
 
 /// Scrolls as little as brings the first element that matches into the window.

@@ -23,10 +23,11 @@ fn drag(page: &Page, slider: &str, to: u32) -> Result<()> {
 }
 
 fn figure_says(page: &Page, words: &str) -> Result<()> {
-    page.wait_until(&format!(
+    let script = format!(
         "document.querySelector('[data-testid=chapter-figure]').getAttribute('aria-label').includes({})",
         json!(words)
-    ))
+    );
+    page.wait_until(&script).map(drop)
 }
 
 #[test]

@@ -83,6 +83,14 @@ impl Chapter {
         });
     }
 
+    /// Whether a card is hidden, because an open question of its run comes before it: its words would answer
+    /// the question. An exercise is no part of the run. Reads signals.
+    fn waits(self, card: usize) -> bool {
+        let is_exercise =
+            |lesson: &PtrEq<OpenLesson>| lesson.cards.get(card).is_some_and(|card| card.exercise.is_some());
+        self.shown_card(card) != card && !self.lesson.with_value(is_exercise)
+    }
+
     /// Shows the answer to the question of a card. The focus goes to the words about it, since the buttons are
     /// disabled by then.
     fn reveal(self, card: usize) {
@@ -99,7 +107,7 @@ impl Chapter {
             let card = lessons.state.with(|state| state.card);
             if seen.get_value() != card {
                 seen.set_value(card);
-                let to = format!("[data-card='{card}']");
+                let to = format!("[data-card='{}']", self.shown_card(card));
                 let _ = browser::after_millis(40, move || browser::scroll_to(&to));
             }
         });
@@ -107,7 +115,9 @@ impl Chapter {
             // The figure covers the upper part of a narrow window.
             let is_narrow = self.session.appearance().is_narrow.get_untracked();
             let line = if is_narrow { 0.5 } else { 0.3 };
-            let Some(card) = browser::last_above(".is-chapter [data-card]", line) else { return };
+            let card = browser::last_above("[data-card]:not([hidden])", line)
+                .and_then(|card| card.get_attribute("data-card")?.parse().ok());
+            let Some(card) = card else { return };
             if seen.try_get_value().is_some_and(|before| before != card) {
                 seen.set_value(card);
                 lessons.see_card(card);
@@ -189,8 +199,16 @@ impl Chapter {
         let question = question.map(|question| self.question_view(card, &question));
         let exercise = exercise.map(|exercise| exercise_view(session, exercise));
         let is_asked = flag(move || self.is_asked(card));
+        // Of several cards that wait, the first says so.
+        let waits = flag(move || self.waits(card));
+        let is_hidden =
+            flag(move || waits.get() && card.checked_sub(1).is_some_and(|before| self.waits(before)));
         view! {
-            <section class="chapter-card" data-card=card.to_string()>
+            <section class="chapter-card" data-card=card.to_string() hidden=is_hidden>
+                <p class="quiet" hidden=flag(move || !waits.get())>
+                    "The next cards come after the answer to the question above."
+                </p>
+                <div class="chapter-told" hidden=waits>
                 <h2 data-testid="card-title" tabindex="-1">
                     {move || {
                         if is_asked.get() { "What will happen?".into_any() } else { prose::inlines(session, &title).into_any() }
@@ -202,6 +220,7 @@ impl Chapter {
                     {sliders}
                 </div>
                 {exercise}
+                </div>
             </section>
         }
         .into_any()
