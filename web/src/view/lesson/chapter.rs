@@ -19,7 +19,7 @@ use crate::view::lessons::answer_field;
 use crate::view::prose;
 use crate::view::stage::SMALL_PX;
 
-/// The figure grows to this height where it stands beside the text.
+/// The figure grows to this height beside the text.
 const HIGH_PX: f32 = 420.0;
 
 /// The chapter as the reader has set it; a handle that is copied freely.
@@ -84,7 +84,7 @@ impl Chapter {
     }
 
     /// Whether a card is hidden, because an open question of its run comes before it: its words would answer
-    /// the question. An exercise is no part of the run. Reads signals.
+    /// the question. Exercises do not wait. Reads signals.
     fn waits(self, card: usize) -> bool {
         let is_exercise =
             |lesson: &PtrEq<OpenLesson>| lesson.cards.get(card).is_some_and(|card| card.exercise.is_some());
