@@ -28,11 +28,17 @@ pub(crate) enum UpdateTarget {
     Nodes,
     /// What PyTorch's releases want of CUDA's libraries (`symbols.txt`).
     Symbols,
+    /// What `watch` needs of PyTorch's releases (`releases.txt`).
+    Watch,
 }
 
 /// Writes what is named, or all of it.
 pub(crate) fn run(workspace: &Workspace, what: &[UpdateTarget], python: &[String]) -> Result<()> {
-    ensure!(python.is_empty() || what == [UpdateTarget::Symbols], "--python belongs to `symbols` alone");
+    let takes_python = [UpdateTarget::Symbols, UpdateTarget::Watch];
+    ensure!(
+        python.is_empty() || !what.is_empty() && what.iter().all(|what| takes_python.contains(what)),
+        "--python belongs to `symbols` and `watch` alone"
+    );
     let all = UpdateTarget::value_variants();
     for what in if what.is_empty() { all } else { what } {
         update(workspace, *what, python)?;
@@ -62,6 +68,7 @@ fn update(workspace: &Workspace, what: UpdateTarget, python: &[String]) -> Resul
             return workspace::run(&mut workspace.cargo(run));
         }
         UpdateTarget::Symbols => ("UPDATE", &["--package", "blockyard-dry-run", "--test", "symbols"]),
+        UpdateTarget::Watch => ("UPDATE", &["--package", "blockyard-watch", "--lib", "known_releases"]),
     };
     let mut cargo = workspace.cargo(["test", "--quiet"]);
     cargo.args(arguments).env(variable, "1");

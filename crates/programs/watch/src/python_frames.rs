@@ -22,14 +22,14 @@ const MAX_TEXT: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     /// In a thread's state: where the current frame is, through a second pointer or not.
-    cframe: usize,
+    cframe: Option<usize>,
     current: usize,
     /// In a frame.
     code: usize,
     previous: usize,
     instruction: usize,
-    /// In a code object.
-    instructions: usize,
+    /// In a code object. `None` where a frame has the index of its instruction instead of the address.
+    instructions: Option<usize>,
     file: usize,
     name: usize,
     line_table: usize,
@@ -38,40 +38,54 @@ struct Layout {
     characters: usize,
 }
 
-/// The releases of Python 3 whose offsets are known.
-const LAYOUTS: [(u32, Layout); 2] = [
+const PYTHON_12: Layout = Layout {
+    cframe: Some(56),
+    current: 0,
+    code: 0,
+    previous: 8,
+    instruction: 56,
+    instructions: Some(192),
+    file: 112,
+    name: 120,
+    line_table: 136,
+    first_line: 68,
+    characters: 40,
+};
+
+/// The releases of Python 3 whose offsets are known, of builds with Python's lock. From 3.13 on they are those of
+/// `_Py_DebugOffsets`.
+const LAYOUTS: [(u32, Layout); 5] = [
     (
-        11,
+        10,
         Layout {
-            cframe: 56,
-            current: 8,
+            cframe: None,
+            current: 24,
             code: 32,
-            previous: 48,
-            instruction: 56,
-            instructions: 184,
-            file: 112,
-            name: 120,
-            line_table: 136,
-            first_line: 72,
+            previous: 24,
+            instruction: 96,
+            instructions: None,
+            file: 104,
+            name: 112,
+            line_table: 120,
+            first_line: 40,
             characters: 48,
         },
     ),
     (
-        12,
+        11,
         Layout {
-            cframe: 56,
-            current: 0,
-            code: 0,
-            previous: 8,
-            instruction: 56,
-            instructions: 192,
-            file: 112,
-            name: 120,
-            line_table: 136,
-            first_line: 68,
-            characters: 40,
+            current: 8,
+            code: 32,
+            previous: 48,
+            instructions: Some(184),
+            first_line: 72,
+            characters: 48,
+            ..PYTHON_12
         },
     ),
+    (12, PYTHON_12),
+    (13, Layout { cframe: None, current: 72, instructions: Some(200), ..PYTHON_12 }),
+    (14, Layout { cframe: None, current: 72, instructions: Some(208), ..PYTHON_12 }),
 ];
 
 /// In a text: the length, and the bits that say how the characters are stored.
@@ -79,6 +93,8 @@ const TEXT_LENGTH: usize = 16;
 const TEXT_STATE: usize = 32;
 /// The bits of a text whose characters follow the head, and of one that is ASCII.
 const IS_COMPACT_ASCII: u32 = 0b110_0000;
+/// In an object: its type.
+const TYPE: usize = 8;
 /// In an object of bytes: the length and the bytes.
 const BYTES_LENGTH: usize = 16;
 const BYTES_START: usize = 32;
@@ -87,22 +103,26 @@ const BYTES_START: usize = 32;
 static LAYOUT: AtomicUsize = AtomicUsize::new(0);
 /// The address of `PyGILState_GetThisThreadState`.
 static THREAD: AtomicUsize = AtomicUsize::new(0);
+/// The address of `PyCode_Type`.
+static CODE: AtomicUsize = AtomicUsize::new(0);
 
-/// A code object and the instruction in it.
+/// A code object, and the place of the instruction in it, in bytes.
 pub(crate) type Call = (usize, usize);
 
 /// Reads stacks from now on, if the innermost frame of this thread is this one.
 pub(crate) fn set_on(minor: u32, known: &StackFrame) -> Result<(), String> {
     let Some(index) = LAYOUTS.iter().position(|(release, _)| *release == minor) else {
-        return Err(format!("the frames of Python 3.{minor} are not known yet"));
+        let which = if minor == 0 { " without its lock".to_owned() } else { format!(" 3.{minor}") };
+        return Err(format!("the frames of Python{which} are not known yet"));
     };
-    // SAFETY: only the address is taken.
-    let thread = unsafe { Library::this().get::<*mut c_void>(b"PyGILState_GetThisThreadState\0") };
-    let Ok(Some(thread)) = thread.map(|thread| *thread).map(|thread| (!thread.is_null()).then_some(thread))
-    else {
-        return Err("this process has no Python".to_owned());
-    };
-    THREAD.store(thread as usize, Ordering::Relaxed);
+    for (name, place) in [(c"PyGILState_GetThisThreadState", &THREAD), (c"PyCode_Type", &CODE)] {
+        // SAFETY: only the address is taken.
+        let found = unsafe { Library::this().get::<*mut c_void>(name.to_bytes_with_nul()) };
+        match found.map(|found| *found as usize) {
+            Ok(found) if found > 0 => place.store(found, Ordering::Relaxed),
+            _ => return Err("this process has no Python".to_owned()),
+        }
+    }
     LAYOUT.store(index + 1, Ordering::Release);
     let found = calls().first().map(|call| frame(*call));
     if found.as_ref() == Some(known) {
@@ -134,23 +154,46 @@ unsafe fn at<T: Copy + Default>(base: usize, offset: usize) -> T {
 pub(crate) fn calls() -> Vec<Call> {
     let mut calls = Vec::new();
     let Some(layout) = layout() else { return calls };
-    let thread = THREAD.load(Ordering::Relaxed);
+    let (thread, code_type) = (THREAD.load(Ordering::Relaxed), CODE.load(Ordering::Relaxed));
     // SAFETY: the address is that of Python's function, which may be called at any time without Python's lock.
     let state = unsafe { std::mem::transmute::<usize, extern "C" fn() -> usize>(thread) }();
     // SAFETY: the thread's own state, frames and code objects live while the thread is in this function, and
     // the offsets were tried on a stack that was known.
     unsafe {
-        let mut frame: usize = at(at(state, layout.cframe), layout.current);
+        let holder = layout.cframe.map_or(state, |cframe| at(state, cframe));
+        let mut frame: usize = at(holder, layout.current);
         while frame != 0 && calls.len() < MAX_FRAMES {
-            calls.push((at(frame, layout.code), at(frame, layout.instruction)));
+            // 3.14 keeps marks in the lowest bits of the address. Where C calls Python, 3.13 and later have a frame
+            // without code.
+            let code = at::<usize>(frame, layout.code) & !7;
+            if at::<usize>(code, TYPE) == code_type {
+                calls.push((code, layout.place(frame, code)));
+            }
             frame = at(frame, layout.previous);
         }
     }
     calls
 }
 
+impl Layout {
+    /// Where in its code object a frame is, in bytes.
+    ///
+    /// # Safety
+    ///
+    /// The addresses are those of a frame that is alive and of its code object.
+    unsafe fn place(&self, frame: usize, code: usize) -> usize {
+        // SAFETY: by the caller.
+        unsafe {
+            match self.instructions {
+                Some(instructions) => at::<usize>(frame, self.instruction).wrapping_sub(code + instructions),
+                None => usize::try_from(at::<i32>(frame, self.instruction)).unwrap_or(0) * 2,
+            }
+        }
+    }
+}
+
 /// The texts of a frame that [`calls`] found, while the thread is still in it.
-pub(crate) fn frame((code, instruction): Call) -> StackFrame {
+pub(crate) fn frame((code, place): Call) -> StackFrame {
     let Some(layout) = layout() else { return StackFrame::default() };
     // SAFETY: the frame holds its code object, which holds its texts and its table of lines.
     unsafe {
@@ -162,7 +205,7 @@ pub(crate) fn frame((code, instruction): Call) -> StackFrame {
             std::slice::from_raw_parts((table + BYTES_START) as *const u8, length)
         };
         let first: i32 = at(code, layout.first_line);
-        let place = instruction.wrapping_sub(code + layout.instructions);
+        let line_of = if layout.instructions.is_some() { line_of } else { line_of_pairs };
         StackFrame {
             file: text(at(code, layout.file), layout),
             name: text(at(code, layout.name), layout),
@@ -186,6 +229,22 @@ unsafe fn text(address: usize, layout: &Layout) -> String {
     let characters =
         unsafe { std::slice::from_raw_parts((address + layout.characters) as *const u8, length) };
     String::from_utf8_lossy(characters).into_owned()
+}
+
+/// The line of the instruction at this byte of a code object, by its table of pairs (3.10): so many bytes are so
+/// many lines after those before.
+fn line_of_pairs(table: &[u8], first: i32, place: usize) -> u32 {
+    let (mut line, mut end) = (first, 0);
+    for pair in table.chunks_exact(2) {
+        let [bytes, lines] = *pair else { break };
+        let has_line = lines != 0x80;
+        line = line.saturating_add(if has_line { lines.cast_signed().into() } else { 0 });
+        end += usize::from(bytes);
+        if place < end {
+            return if has_line { u32::try_from(line).unwrap_or(0) } else { 0 };
+        }
+    }
+    0
 }
 
 /// The line of the instruction at this byte of a code object, by its table of locations (3.11 and later).
@@ -223,7 +282,19 @@ fn line_of(table: &[u8], first: i32, place: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::line_of;
+    use super::{line_of, line_of_pairs};
+
+    #[test]
+    fn a_table_of_pairs_gives_lines() {
+        // From CPython 3.10: `def f(a):\n    b = a\n\n    return b + 1`, first line 1.
+        let lines: Vec<u32> =
+            (0..12).step_by(2).map(|place| line_of_pairs(&[4, 1, 8, 2], 1, place)).collect();
+        assert_eq!(lines, [2, 2, 4, 4, 4, 4]);
+        assert_eq!(line_of_pairs(&[4, 1, 8, 2], 1, 12), 0);
+        // Back by two lines, and without a line.
+        assert_eq!(line_of_pairs(&[2, 5, 2, 0xfe, 2, 0x80], 1, 2), 4);
+        assert_eq!(line_of_pairs(&[2, 5, 2, 0xfe, 2, 0x80], 1, 4), 0);
+    }
 
     #[test]
     fn a_table_of_locations_gives_lines() {

@@ -43,17 +43,22 @@ impl Symbols {
         let mut found = Self::default();
         for symbol in file.symbols() {
             let (Ok(name), address) = (symbol.name(), symbol.address()) else { continue };
-            let place = match (name, name.strip_prefix(NATIVE)) {
-                (ALLOCATOR, _) => &mut found.allocator,
-                (_, Some("9raw_allocEm")) => &mut found.raw_alloc,
-                (_, Some("10raw_deleteEPv")) => &mut found.raw_delete,
-                (_, Some(rest)) if rest.starts_with("27attachAllocatorTraceTracker") => &mut found.attach,
-                _ => continue,
-            };
+            let Some(place) = found.place(name) else { continue };
             *place = usize::try_from(address).ok().filter(|address| *address > 0).map_or(0, |at| base + at);
         }
         let all = [found.allocator, found.attach, found.raw_alloc, found.raw_delete];
         if all.contains(&0) { Err(JobError::NoSymbols) } else { Ok(found) }
+    }
+
+    /// The place of the address of a symbol, if it is one of these.
+    fn place(&mut self, name: &str) -> Option<&mut usize> {
+        match (name, name.strip_prefix(NATIVE)) {
+            (ALLOCATOR, _) => Some(&mut self.allocator),
+            (_, Some("9raw_allocEm")) => Some(&mut self.raw_alloc),
+            (_, Some("10raw_deleteEPv")) => Some(&mut self.raw_delete),
+            (_, Some(rest)) if rest.starts_with("27attachAllocatorTraceTracker") => Some(&mut self.attach),
+            _ => None,
+        }
     }
 }
 
@@ -68,7 +73,91 @@ fn loaded(maps: &str) -> Option<(usize, PathBuf)> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::process::Command;
+    use std::{env, fs};
+
     use super::*;
+
+    const HEAD: &str = "\
+# What watch needs of PyTorch's library and of the header with the entries of the trace, by release.
+# `cargo xtask update watch --python PYTHON` adds what this Python has. In the place of a Python, the folder
+# torch of an unpacked wheel.
+";
+
+    const FIND: &str =
+        "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])";
+
+    /// The folder of PyTorch: of a Python, or the folder itself.
+    fn torch_folder(place: &str) -> PathBuf {
+        if Path::new(place).is_dir() {
+            return place.into();
+        }
+        let output = Command::new(place).args(["-c", FIND]).output().unwrap();
+        PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+    }
+
+    /// The names that lines of a header end with, from one word up to another.
+    fn members(header: &str, from: &str, to: &str) -> String {
+        let part = header.split_once(from).unwrap().1.split_once(to).unwrap().0;
+        let code = part.lines().map(|line| line.split("//").next().unwrap().trim());
+        let last = code.filter_map(|line| line.trim_end_matches([',', ';']).split(' ').next_back());
+        let names = last.map(|name| name.trim_end_matches("{}"));
+        names.filter(|name| name.starts_with(char::is_alphabetic)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A release with what is found of it.
+    fn found(folder: &Path) -> (String, String) {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+        let version = read("version.py");
+        let version = version.split("__version__ = '").nth(1).unwrap().split('\'').next().unwrap();
+        let library = folder.join("lib").join(LIBRARY);
+        Symbols::of_file(&library, 0).unwrap();
+        let bytes = fs::read(library).unwrap();
+        let file: ElfFile64<'_, Endianness> = ElfFile64::parse(&*bytes).unwrap();
+        let mut names: Vec<&str> = file.symbols().filter_map(|symbol| symbol.name().ok()).collect();
+        names.retain(|name| Symbols::default().place(name).is_some());
+        names.sort_unstable();
+        let header = read("include/c10/core/CachingDeviceAllocator.h");
+        let entry = header.split_once("struct TraceEntry {").unwrap().1;
+        let actions = members(entry, "enum Action {", "\n  };");
+        let fields = members(entry, "time_.approx_t_ = time;", "\n};");
+        let text = format!("{}\nactions {actions}\nfields {fields}\n", names.join("\n"));
+        (format!("release {version} {:?}", file.architecture()), text)
+    }
+
+    #[test]
+    fn known_releases_have_what_is_read() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/releases.txt");
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let blocks = text.split("\n\n").skip(1).filter_map(|block| block.trim().split_once('\n'));
+        let mut releases: BTreeMap<String, String> =
+            blocks.map(|(release, facts)| (release.to_owned(), format!("{facts}\n"))).collect();
+        let is_update = env::var_os("UPDATE").is_some();
+        for place in env::var("TORCH").iter().flat_map(|places| places.split(':')) {
+            let (release, facts) = found(&torch_folder(place));
+            let known = releases.insert(release.clone(), facts.clone());
+            assert!(is_update || known.is_none_or(|known| known == facts), "{release}: {facts}");
+        }
+        if is_update {
+            let blocks = releases.iter().map(|(release, facts)| format!("\n{release}\n{facts}"));
+            fs::write(&path, format!("{HEAD}{}", blocks.collect::<String>())).unwrap();
+        }
+        assert!(!releases.is_empty());
+        for (release, facts) in &releases {
+            let line = |name: &str| facts.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            // By their numbers.
+            let actions = "ALLOC FREE_REQUESTED FREE_COMPLETED SEGMENT_ALLOC SEGMENT_FREE SEGMENT_MAP \
+                           SEGMENT_UNMAP SNAPSHOT OOM";
+            assert!(line("actions ").starts_with(actions), "{release}");
+            let fields = "action_ device_ addr_ context_ stream_ size_ mempool_ ";
+            assert!(line("fields ").starts_with(fields), "{release}");
+            let mut symbols = Symbols::default();
+            facts.lines().for_each(|name| symbols.place(name).into_iter().for_each(|place| *place = 1));
+            let [allocator, attach, raw_alloc, raw_delete] = [1; 4];
+            assert_eq!(symbols, Symbols { allocator, attach, raw_alloc, raw_delete }, "{release}");
+        }
+    }
 
     #[test]
     fn the_library_is_found_in_the_map() {

@@ -18,18 +18,22 @@ wrong, right = inner(1), inner(0)
 print(sys.version_info[1], wrong is not None, right is None)
 ";
 
+/// `python3`, and the Pythons of `TORCH`.
 #[test]
 fn the_line_of_a_frame_is_pythons() {
     let own = std::env::current_exe().expect("the test has a file");
     let library = own.parent().unwrap_or(Path::new(".")).join("libblockyard_watch.so");
-    let Ok(output) = Command::new("python3").args(["-c", ASK]).arg(library).output() else {
-        assert!(std::env::var_os("REQUIRE_PYTHON").is_none(), "REQUIRE_PYTHON, but there is no python3");
-        eprintln!("skipped: there is no python3");
-        return;
-    };
-    let text = String::from_utf8(output.stdout).unwrap();
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    let (minor, answers) = text.trim().split_once(' ').expect(&error);
-    let is_known = matches!(minor, "11" | "12");
-    assert_eq!(answers, if is_known { "True True" } else { "True False" }, "Python 3.{minor}");
+    let others = std::env::var("TORCH").unwrap_or_default();
+    for python in ["python3"].into_iter().chain(others.split(':').filter(|python| !python.is_empty())) {
+        let Ok(output) = Command::new(python).args(["-c", ASK]).arg(&library).output() else {
+            assert!(std::env::var_os("REQUIRE_PYTHON").is_none(), "REQUIRE_PYTHON, but there is no {python}");
+            eprintln!("skipped: there is no {python}");
+            continue;
+        };
+        let text = String::from_utf8(output.stdout).unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        let (minor, answers) = text.trim().split_once(' ').expect(&error);
+        let is_known = matches!(minor, "10" | "11" | "12" | "13" | "14");
+        assert_eq!(answers, if is_known { "True True" } else { "True False" }, "Python 3.{minor}");
+    }
 }

@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import sys
+import sysconfig
 import time
 
 from blockyard_loaded import once_loaded
@@ -75,7 +76,9 @@ class Watch:
         library.blockyard_watch_snapshot.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
         library.blockyard_watch_step.argtypes = [ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t]
         library.blockyard_watch_out_of_memory.argtypes = [ctypes.c_size_t, ctypes.c_uint64]
-        here, stacks, minor = sys._getframe(), library.blockyard_watch_stacks, sys.version_info[1]
+        here, stacks = sys._getframe(), library.blockyard_watch_stacks
+        # Frames of a Python without a lock are others.
+        minor = 0 if sysconfig.get_config_var("Py_GIL_DISABLED") else sys.version_info[1]
         file, name = here.f_code.co_filename.encode(), here.f_code.co_name.encode()
         # Whether Python's frames are understood is tried on this line.
         known = stacks(minor, file, name, here.f_lineno)
