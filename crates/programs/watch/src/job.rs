@@ -6,8 +6,9 @@ mod functions;
 mod sending;
 
 pub use self::functions::{
-    blockyard_watch_finish, blockyard_watch_hold, blockyard_watch_note, blockyard_watch_out_of_memory,
-    blockyard_watch_snapshot, blockyard_watch_stacks, blockyard_watch_start, blockyard_watch_step,
+    blockyard_watch_begin, blockyard_watch_finish, blockyard_watch_hold, blockyard_watch_note,
+    blockyard_watch_out_of_memory, blockyard_watch_snapshot, blockyard_watch_stacks, blockyard_watch_start,
+    blockyard_watch_step,
 };
 
 use std::cell::UnsafeCell;
@@ -31,6 +32,8 @@ use crate::symbols::Symbols;
 
 /// How many events of a device wait at most.
 const EVENTS: usize = 1 << 16;
+/// Another number, for tests.
+const EVENTS_VARIABLE: &str = "BLOCKYARD_WATCH_EVENTS";
 /// How many steps and snapshots wait at most.
 const MAX_MARKS: usize = 1 << 12;
 /// The most different stacks of a device.
@@ -127,6 +130,8 @@ struct Job {
 }
 
 static JOB: OnceLock<Job> = OnceLock::new();
+/// What sends, before it begins.
+static WAITING: Mutex<Option<SendingThread>> = Mutex::new(None);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -207,7 +212,8 @@ impl Side {
 }
 
 fn device() -> (Device, DeviceReader) {
-    let (writer, events) = ring(EVENTS);
+    let most = std::env::var(EVENTS_VARIABLE).ok().and_then(|most| most.parse().ok());
+    let (writer, events) = ring(most.unwrap_or(EVENTS));
     let counter = writer.counter();
     let (sender, texts) = channel();
     let side = Side { events: writer, stacks: HashMap::new(), texts: sender };
@@ -215,14 +221,14 @@ fn device() -> (Device, DeviceReader) {
     (device, DeviceReader { events, texts, lost: 0 })
 }
 
-/// Attaches the tracker, tries it and starts the thread that sends.
+/// Attaches the tracker. Events are sent once [`begin`] was called.
 fn start(socket: &str, hello: &Hello) -> Result<(), JobError> {
     if JOB.get().is_some() {
         return Err(JobError::Twice);
     }
     let stream = UnixStream::connect(socket).map_err(JobError::NoReader)?;
     let symbols = Symbols::find()?;
-    let (devices, mut readers): (Vec<_>, Vec<_>) =
+    let (devices, readers): (Vec<_>, Vec<_>) =
         (0..hello.devices.len().clamp(1, MAX_DEVICES)).map(|_| device()).unzip();
     let job = JOB.get_or_init(|| Job {
         devices,
@@ -235,54 +241,44 @@ fn start(socket: &str, hello: &Hello) -> Result<(), JobError> {
         ended: Condvar::new(),
         pid: std::process::id(),
     });
-    if let Err(error) = attach(&symbols, &mut readers) {
-        job.is_on.store(false, Ordering::Relaxed);
-        return Err(error);
-    }
     let mut out = Vec::new();
     Frame::Hello(Hello { format: FORMAT, ..hello.clone() }).write(&mut out);
-    let sender = SendingThread { job, stream, out, readers };
-    let thread = std::thread::Builder::new().name("blockyard-watch".to_owned());
-    if let Err(error) = thread.spawn(move || sender.run()) {
-        job.is_on.store(false, Ordering::Relaxed);
-        return Err(JobError::NoReader(error));
-    }
-    Ok(())
-}
-
-/// Attaches the tracker and makes one allocation, whose entries must be those that are expected.
-fn attach(symbols: &Symbols, readers: &mut [DeviceReader]) -> Result<(), JobError> {
     let mut function = Function { data: [0; 2], manager: manage, invoker: take };
-    // SAFETY: the addresses are those of functions with these types, by their names. C++ passes `this` first, and
-    // a `std::function` by the address of a copy that the caller owns.
+    // SAFETY: the addresses are those of the pointer and of a function with these types, by their names. C++ passes
+    // `this` first, and a `std::function` by the address of a copy that the caller owns.
     unsafe {
         let allocator = *(symbols.allocator as *const *mut c_void);
         if allocator.is_null() {
             return Err(JobError::NoLibrary);
         }
         let attach: extern "C" fn(*mut c_void, *mut Function) = std::mem::transmute(symbols.attach);
-        let raw_alloc: extern "C" fn(*mut c_void, u64) -> u64 = std::mem::transmute(symbols.raw_alloc);
-        let raw_delete: extern "C" fn(*mut c_void, u64) = std::mem::transmute(symbols.raw_delete);
         attach(allocator, &raw mut function);
-        let addr = raw_alloc(allocator, TRIED);
-        let allocated = taken(readers);
-        raw_delete(allocator, addr);
-        let freed = taken(readers);
-        let is_alloc = |event: &Event| (event.action, event.addr, event.size) == (ALLOC, addr, TRIED);
-        let is_free = |event: &Event| (event.action, event.addr) == (FREE_COMPLETED, addr);
-        if !allocated.last().is_some_and(is_alloc) || !freed.last().is_some_and(is_free) {
-            return Err(JobError::Layout);
-        }
     }
+    *locked(&WAITING) = Some(SendingThread { job, stream, out, readers });
     Ok(())
 }
 
-fn taken(readers: &mut [DeviceReader]) -> Vec<Event> {
+/// Starts the thread that sends, if the events are understood: an allocation of [`TRIED`] bytes at this address was
+/// made and freed since [`start`].
+fn begin(addr: u64) -> Result<(), JobError> {
+    let Some(mut sender) = locked(&WAITING).take() else { return Err(JobError::Twice) };
+    let job = sender.job;
     let mut events = Vec::new();
-    for reader in readers {
+    for reader in &mut sender.readers {
         reader.events.take(u64::MAX, EVENTS, &mut events);
     }
-    events
+    let is_alloc = |event: &Event| (event.action, event.addr, event.size) == (ALLOC, addr, TRIED);
+    let is_free = |event: &Event| (event.action, event.addr) == (FREE_COMPLETED, addr);
+    let result = if events.iter().skip_while(|event| !is_alloc(event)).any(is_free) {
+        let thread = std::thread::Builder::new().name("blockyard-watch".to_owned());
+        thread.spawn(move || sender.run()).map(drop).map_err(JobError::NoReader)
+    } else {
+        Err(JobError::Layout)
+    };
+    if result.is_err() {
+        job.is_on.store(false, Ordering::Relaxed);
+    }
+    result
 }
 
 impl Job {

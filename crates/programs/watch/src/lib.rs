@@ -42,13 +42,14 @@ mod symbols;
 mod watched;
 
 pub use error::JobError;
-pub use files::{LIBRARY, environment, write_hook};
+pub use files::{ATTACH, LIBRARY, environment, write_attach, write_hook};
 pub use frames::{
     Decoder, DeviceMemory, Event, FORMAT, Frame, FrameError, Hello, MAX_DEVICES, StackFrame, StackText,
 };
 #[cfg(target_os = "linux")]
 pub use job::{
-    blockyard_watch_finish, blockyard_watch_hold, blockyard_watch_note, blockyard_watch_out_of_memory,
-    blockyard_watch_snapshot, blockyard_watch_stacks, blockyard_watch_start, blockyard_watch_step,
+    blockyard_watch_begin, blockyard_watch_finish, blockyard_watch_hold, blockyard_watch_note,
+    blockyard_watch_out_of_memory, blockyard_watch_snapshot, blockyard_watch_stacks, blockyard_watch_start,
+    blockyard_watch_step,
 };
 pub use watched::{DeviceStep, Steps, Watched};

@@ -21,10 +21,6 @@ pub(crate) struct Symbols {
     pub(crate) allocator: usize,
     /// Of `attachAllocatorTraceTracker`.
     pub(crate) attach: usize,
-    /// Of `raw_alloc`.
-    pub(crate) raw_alloc: usize,
-    /// Of `raw_delete`.
-    pub(crate) raw_delete: usize,
 }
 
 impl Symbols {
@@ -46,16 +42,13 @@ impl Symbols {
             let Some(place) = found.place(name) else { continue };
             *place = usize::try_from(address).ok().filter(|address| *address > 0).map_or(0, |at| base + at);
         }
-        let all = [found.allocator, found.attach, found.raw_alloc, found.raw_delete];
-        if all.contains(&0) { Err(JobError::NoSymbols) } else { Ok(found) }
+        if [found.allocator, found.attach].contains(&0) { Err(JobError::NoSymbols) } else { Ok(found) }
     }
 
     /// The place of the address of a symbol, if it is one of these.
     fn place(&mut self, name: &str) -> Option<&mut usize> {
         match (name, name.strip_prefix(NATIVE)) {
             (ALLOCATOR, _) => Some(&mut self.allocator),
-            (_, Some("9raw_allocEm")) => Some(&mut self.raw_alloc),
-            (_, Some("10raw_deleteEPv")) => Some(&mut self.raw_delete),
             (_, Some(rest)) if rest.starts_with("27attachAllocatorTraceTracker") => Some(&mut self.attach),
             _ => None,
         }
@@ -154,8 +147,7 @@ mod tests {
             assert!(line("fields ").starts_with(fields), "{release}");
             let mut symbols = Symbols::default();
             facts.lines().for_each(|name| symbols.place(name).into_iter().for_each(|place| *place = 1));
-            let [allocator, attach, raw_alloc, raw_delete] = [1; 4];
-            assert_eq!(symbols, Symbols { allocator, attach, raw_alloc, raw_delete }, "{release}");
+            assert_eq!(symbols, Symbols { allocator: 1, attach: 1 }, "{release}");
         }
     }
 

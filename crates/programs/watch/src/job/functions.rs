@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{JOB, MarkKind, locked, start};
+use super::{JOB, MarkKind, begin, locked, start};
 use crate::frames::{DeviceMemory, MAX_DEVICES, StackFrame};
 use crate::python_frames;
 
@@ -32,9 +32,8 @@ fn sentence(result: Result<(), String>) -> *const c_char {
     }
 }
 
-/// Watches this process: connects to the socket and attaches to the allocator. `hello` is
-/// [`Hello`](crate::Hello) as JSON. Returns null, or a sentence that says why this process is not watched. The
-/// thread waits for the first snapshot.
+/// Connects to the socket and attaches to the allocator. `hello` is [`Hello`](crate::Hello) as JSON. Returns null,
+/// or a sentence that says why this process is not watched. [`blockyard_watch_begin`] follows.
 ///
 /// # Safety
 ///
@@ -45,6 +44,14 @@ pub unsafe extern "C" fn blockyard_watch_start(socket: *const c_char, hello: *co
     let (socket, hello) = unsafe { (text(socket), text(hello)) };
     let hello = serde_json::from_str(&hello).unwrap_or_default();
     sentence(start(&socket, &hello).map_err(|error| error.to_string()))
+}
+
+/// Begins to send, once the thread is not held any more. An allocation of 1,536 bytes at this address was made and
+/// freed since the start, which shows that events are understood; 0 if it failed. Returns null, or a sentence that
+/// says why this process is not watched.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_watch_begin(addr: u64) -> *const c_char {
+    sentence(begin(addr).map_err(|error| error.to_string()))
 }
 
 /// Takes Python stacks from now on, if the innermost frame of the calling thread is this one. Returns null, or

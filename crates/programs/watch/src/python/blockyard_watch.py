@@ -19,11 +19,13 @@ from blockyard_loaded import once_loaded
 _PAUSE = 0.5
 # After so many failed requests no further snapshot is sent: a program may go on after each.
 _MOST_OOMS = 3
+# The bytes of the allocation that shows whether events are understood; the library knows the number.
+_TRIED = 1536
 
 
 def install():
-    """Waits for the program to load PyTorch."""
-    if "BLOCKYARD_WATCH_SOCKET" in os.environ:
+    """Attaches once the program has loaded PyTorch."""
+    if "BLOCKYARD_WATCH_SOCKET" in os.environ and _watch is None:
         once_loaded("torch", _on_torch)
 
 
@@ -71,8 +73,9 @@ class Watch:
         if torch.cuda.get_allocator_backend() != "native":
             return _say("not watched: another allocator than PyTorch's own is in use")
         library = ctypes.CDLL(os.environ["BLOCKYARD_WATCH_LIBRARY"])
-        for name in ("start", "stacks"):
+        for name in ("start", "begin", "stacks"):
             getattr(library, "blockyard_watch_" + name).restype = ctypes.c_char_p
+        library.blockyard_watch_begin.argtypes = [ctypes.c_uint64]
         library.blockyard_watch_snapshot.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
         library.blockyard_watch_step.argtypes = [ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t]
         library.blockyard_watch_out_of_memory.argtypes = [ctypes.c_size_t, ctypes.c_uint64]
@@ -91,6 +94,13 @@ class Watch:
             "no_stacks": known.decode() if known else None,
         }
         fault = library.blockyard_watch_start(os.environ["BLOCKYARD_WATCH_SOCKET"].encode(), json.dumps(hello).encode())
+        if not fault:
+            addr = 0
+            try:
+                addr = torch.cuda.caching_allocator_alloc(_TRIED)
+                torch.cuda.caching_allocator_delete(addr)
+            finally:
+                fault = library.blockyard_watch_begin(addr)
         if fault:
             return _say(f"not watched: {fault.decode()}")
         self.library = library
