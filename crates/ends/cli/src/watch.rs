@@ -1,12 +1,15 @@
 //! `blockyard watch`: a running program, step by step, with the step at which it will run out of memory.
 
+mod processes;
 mod program;
+mod stop;
+mod target;
 mod text;
 
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -14,11 +17,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use blockyard_dry_run::find_library;
-use blockyard_watch::{Decoder, LIBRARY, environment, write_hook};
+use blockyard_watch::{Decoder, LIBRARY, environment, write_attach, write_hook};
 use clap::Args;
 
+use self::processes::Processes;
 use self::program::ProgramReader;
-use crate::exit_status::ExitStatus;
+use self::stop::{Stop, StopSignal};
+use self::target::Target;
 use crate::output;
 
 /// Between two looks whether the program has ended.
@@ -30,8 +35,21 @@ const MAX_WAIT: Duration = Duration::from_secs(5);
 pub(crate) struct WatchOptions {
     /// The program with its arguments, as you start it: `python train.py`, `torchrun ...`, `blockyard dry-run
     /// train.py`.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required_unless_present_any = ["pid", "listen"],
+        value_name = "PROGRAM"
+    )]
     command: Vec<String>,
+    /// Watch a program of your own that runs under Python 3.14 or later, by its process id. The memory that it
+    /// has already is known, the lines that made it are not.
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    pid: Option<u32>,
+    /// For the Python package: files that watch a program are written into this folder. This command ends with
+    /// its standard input.
+    #[arg(long, value_name = "FOLDER", hide = true, conflicts_with_all = ["command", "pid"])]
+    listen: Option<PathBuf>,
     /// The file for the last steps, a snapshot of PyTorch that all questions read. It is written when the program
     /// ends, runs out of memory or is killed. Each further process has a file with its rank or number.
     #[arg(long, value_name = "FILE", default_value = "watch.pickle")]
@@ -40,35 +58,52 @@ pub(crate) struct WatchOptions {
     /// program becomes slower.
     #[arg(long)]
     check: bool,
+    /// Send the program a signal N steps before the step that the forecast says fails, so that it can save a
+    /// checkpoint. Each watched process that handles the signal gets it, once.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    stop_before_failure: Option<u64>,
+    /// Which signal that is.
+    #[arg(long, value_enum, default_value = "usr1", requires = "stop_before_failure")]
+    signal: StopSignal,
 }
 
 pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
     let Some(library) = find_library("BLOCKYARD_WATCH", LIBRARY) else {
         bail!("{LIBRARY} is not beside this command: `cargo build -p blockyard-watch` makes it");
     };
-    let folder =
+    let temporary =
         tempfile::Builder::new().prefix("blockyard-watch-").tempdir().context("a folder for the socket")?;
-    write_hook(folder.path()).context("the files that load the library")?;
-    let socket = folder.path().join("socket");
+    let folder = options.listen.as_deref().unwrap_or(temporary.path());
+    write_hook(folder).context("the files that load the library")?;
+    let socket = folder.join("socket");
     let listener = UnixListener::bind(&socket).context("the socket")?;
     listener.set_nonblocking(true).context("the socket")?;
-    // A terminal sends the signal to the program too, and this command still writes the recording.
-    ctrlc::set_handler(|| ()).context("cannot pass Ctrl-C on to the program")?;
-    let [name, arguments @ ..] = options.command.as_slice() else { bail!("no program is named") };
-    let mut command = Command::new(name);
-    command.args(arguments).envs(environment(folder.path(), &socket, &library, options.check));
-    let mut child = command.spawn().with_context(|| name.clone())?;
+    // A terminal sends the signal to a program that was started here too, and this command still writes the
+    // recording.
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    let interrupted = is_interrupted.clone();
+    ctrlc::set_handler(move || interrupted.store(true, Ordering::Relaxed))
+        .context("cannot pass Ctrl-C on to the program")?;
+    let variables = environment(folder, &socket, &library, options.check);
+    write_attach(folder, &variables).context("the file that attaches")?;
+    let mut target = match options.pid {
+        Some(pid) => Target::attach(pid, folder, is_interrupted)?,
+        None if options.listen.is_some() => Target::parent(),
+        None => Target::start(&options.command, variables)?,
+    };
     let has_ended = Arc::new(AtomicBool::new(false));
+    let stop = options.stop_before_failure.map(|steps| Stop::new(steps, options.signal));
+    let processes = Arc::new(Processes::new(stop));
     let mut readers: Vec<JoinHandle<()>> = Vec::new();
     let status = loop {
-        accept(&listener, &options.out, &has_ended, &mut readers);
-        if let Some(status) = child.try_wait().with_context(|| name.clone())? {
+        accept(&listener, &options.out, &processes, &has_ended, &mut readers);
+        if let Some(status) = target.ended()? {
             break status;
         }
         std::thread::sleep(PAUSE);
     };
     // A process that connected and ended at once.
-    accept(&listener, &options.out, &has_ended, &mut readers);
+    accept(&listener, &options.out, &processes, &has_ended, &mut readers);
     has_ended.store(true, Ordering::Relaxed);
     if readers.is_empty() {
         output::warn("nothing was watched: no process initialized CUDA in PyTorch")?;
@@ -77,18 +112,19 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
         // A fault of a reader was printed by its thread.
         let _ = reader.join();
     }
-    Ok(status.code().map_or(ExitStatus::Negative.into(), ExitStatus::of_program))
+    Ok(status)
 }
 
 /// Starts a thread for each process that has connected.
 fn accept(
     listener: &UnixListener,
     out: &Path,
+    processes: &Arc<Processes>,
     has_ended: &Arc<AtomicBool>,
     readers: &mut Vec<JoinHandle<()>>,
 ) {
     while let Ok((stream, _)) = listener.accept() {
-        let mut program = ProgramReader::new(readers.len(), out);
+        let mut program = ProgramReader::new(readers.len(), out, processes);
         let has_ended = has_ended.clone();
         readers.push(std::thread::spawn(move || {
             if let Err(error) = read(&stream, &mut program, &has_ended) {
@@ -119,6 +155,7 @@ fn read(mut stream: &UnixStream, program: &mut ProgramReader, has_ended: &Atomic
         while let Some(frame) = decoder.next()? {
             program.apply(frame).map_err(anyhow::Error::msg)?;
         }
+        program.write_with_others();
         if has_ended.load(Ordering::Relaxed) && over.get_or_insert_with(Instant::now).elapsed() > MAX_WAIT {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! One watched process: its lines in the terminal, its forecast and its recording.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use blockyard_lab::{Conditions, Forecast, Run, forecast};
 use blockyard_record::Bytes;
-use blockyard_watch::{DeviceStep, Frame, Steps, Watched};
+use blockyard_watch::{DeviceStep, Frame, Hello, Steps, Watched};
 
+use super::processes::Processes;
 use super::text::{self, Say};
 use crate::output;
 
@@ -23,6 +25,11 @@ pub(crate) struct ProgramReader {
     out: PathBuf,
     index: usize,
     say: Say,
+    processes: Arc<Processes>,
+    /// How many failures of any process the recording has.
+    failures: u64,
+    /// By device, how many events of the current step were lost.
+    lost: BTreeMap<usize, u64>,
     forecasts: Arc<Slot>,
     thread: Option<JoinHandle<()>>,
     /// The last step, if no forecast was asked for it.
@@ -89,15 +96,27 @@ impl Slot {
 
 impl ProgramReader {
     /// The reader of the process that connected as this one, counted from 0.
-    pub(crate) fn new(index: usize, out: &Path) -> Self {
-        Self { out: out.to_owned(), index, ..Self::default() }
+    pub(super) fn new(index: usize, out: &Path, processes: &Arc<Processes>) -> Self {
+        Self {
+            watched: Watched::default(),
+            out: out.to_owned(),
+            index,
+            say: Say::default(),
+            processes: processes.clone(),
+            failures: 0,
+            lost: BTreeMap::new(),
+            forecasts: Arc::default(),
+            thread: None,
+            unasked: Vec::new(),
+            after_failure: 0,
+        }
     }
 
     /// Applies a frame and prints what it says.
     pub(crate) fn apply(&mut self, frame: Frame) -> Result<(), String> {
         match &frame {
-            Frame::Hello(hello) => self.begin(hello.rank.as_deref(), hello.no_stacks.as_deref()),
-            Frame::Gap { device, lost } => self.say.line(&text::gap(*device, *lost)),
+            Frame::Hello(hello) => self.begin(hello),
+            Frame::Gap { device, lost } => *self.lost.entry(*device).or_default() += lost,
             Frame::Note(note) => self.say.line(note),
             _ => {}
         }
@@ -112,29 +131,48 @@ impl ProgramReader {
         if let (true, Some((device, size))) = (is_out_of_memory, self.watched.out_of_memory.last()) {
             self.say.line(&text::out_of_memory(*device, Bytes::new(*size), self.watched.step));
             self.after_failure = self.watched.step.saturating_add(2);
+            self.failures = self.processes.note_failure();
             self.write();
         }
         if !steps.is_empty() {
-            for step in &steps {
-                self.say.line(&text::step(self.watched.step, step, steps.len() > 1));
+            for (device, lost) in std::mem::take(&mut self.lost) {
+                self.say.line(&text::gap(device, lost));
+            }
+            match self.processes.note_step(self.say.name(), self.watched.step, &steps) {
+                Some(lines) => lines.iter().for_each(|line| Say::default().line(line)),
+                None => steps
+                    .iter()
+                    .for_each(|step| self.say.line(&text::step(self.watched.step, step, steps.len() > 1))),
+            }
+            if let Some(stop) = &self.processes.stop {
+                stop.note_step(self.watched.hello.pid, self.watched.step, &self.say);
             }
             self.ask(&steps);
         }
         Ok(())
     }
 
-    fn begin(&mut self, rank: Option<&str>, no_stacks: Option<&str>) {
-        if let Some(name) = rank
+    fn begin(&mut self, hello: &Hello) {
+        if let Some(name) = hello
+            .rank
+            .as_ref()
             .map(|rank| format!("rank{rank}"))
             .or_else(|| (self.index > 0).then(|| format!("process{}", self.index + 1)))
         {
             self.say = Say::of(&name);
             self.out.set_extension(format!("{name}.pickle"));
         }
-        if let Some(why) = no_stacks {
+        if let Some(why) = &hello.no_stacks {
             self.say.line(&format!("lines are not known: {why}"));
         }
-        let (slot, say) = (self.forecasts.clone(), self.say.clone());
+        let (slot, say, processes, pid) =
+            (self.forecasts.clone(), self.say.clone(), self.processes.clone(), hello.pid);
+        if hello.rank.is_some() {
+            processes.add_rank(say.name());
+        }
+        if let Some(stop) = &processes.stop {
+            stop.note_step(pid, 0, &say);
+        }
         self.thread = Some(std::thread::spawn(move || {
             let mut before = None;
             while let Some(question) = slot.take() {
@@ -146,6 +184,9 @@ impl ProgramReader {
                 if before.as_ref() != Some(&kinds) {
                     say.line(&format!("forecast: {text}"));
                     before = Some(kinds);
+                }
+                if let Some(stop) = &processes.stop {
+                    stop.note_forecast(pid, failing_step(&answers), &say);
                 }
                 slot.rest(began.elapsed().saturating_mul(REST));
             }
@@ -175,6 +216,14 @@ impl ProgramReader {
         self.forecasts.ask(question);
     }
 
+    /// Writes the recording if another process ran out of memory.
+    pub(super) fn write_with_others(&mut self) {
+        let failures = self.processes.failures();
+        if std::mem::replace(&mut self.failures, failures) < failures {
+            self.write();
+        }
+    }
+
     fn write(&self) {
         let mut bytes = Vec::new();
         let file = self.watched.steps(0).file;
@@ -189,6 +238,10 @@ impl ProgramReader {
 
     /// Writes the recording and says how to open it. The process has ended.
     pub(crate) fn finish(&mut self) {
+        if let Some(stop) = &self.processes.stop {
+            stop.remove(self.watched.hello.pid);
+        }
+        self.processes.remove_rank(self.say.name()).iter().for_each(|line| Say::default().line(line));
         {
             let mut next = self.forecasts.lock();
             next.is_over = true;
@@ -239,6 +292,15 @@ fn answers(question: &Question) -> Vec<(u32, Option<Forecast>)> {
     answers.collect()
 }
 
+/// The first step that fails on any device.
+fn failing_step(answers: &[(u32, Option<Forecast>)]) -> Option<u64> {
+    let fails = |of: &Forecast| match of {
+        Forecast::Fails { iteration, .. } => Some(*iteration),
+        _ => None,
+    };
+    answers.iter().filter_map(|(_, of)| fails(of.as_ref()?)).min()
+}
+
 #[cfg(test)]
 mod tests {
     use blockyard_watch::{DeviceMemory, Event, FORMAT, Hello, StackFrame, StackText};
@@ -250,7 +312,7 @@ mod tests {
     /// The forecast after these steps: each works in 20 MiB and keeps so many more, of the 200 MiB that can be
     /// reserved.
     fn after(kept: impl Fn(u64) -> u64, steps: u64) -> Vec<(u32, Option<Forecast>)> {
-        let mut reader = ProgramReader::new(0, Path::new("/nothing/watch.pickle"));
+        let mut reader = ProgramReader::new(0, Path::new("/nothing/watch.pickle"), &Arc::default());
         let mut apply = |frame| reader.watched.apply(frame).unwrap();
         apply(Frame::Hello(Hello { format: FORMAT, devices: vec!["a GPU".into()], ..Hello::default() }));
         let mut pickle = Vec::new();
@@ -282,7 +344,7 @@ mod tests {
         answers(&Question { steps, step: reader.watched.step, devices: vec![(0, Bytes::mib(200), None)] })
     }
 
-    fn failing_step(answers: &[(u32, Option<Forecast>)]) -> Option<(u64, Option<Bytes>, Option<&str>)> {
+    fn failure(answers: &[(u32, Option<Forecast>)]) -> Option<(u64, Option<Bytes>, Option<&str>)> {
         match answers {
             [(0, Some(Forecast::Fails { iteration, size, line, is_estimate: false, .. }))] => {
                 Some((*iteration, *size, line.as_deref()))
@@ -296,7 +358,7 @@ mod tests {
         // 20 MiB for work and 20 MiB a step: nine steps fit in 200 MiB.
         let wanted = Some((10, Some(Bytes::mib(20)), Some("main train.py:45")));
         for steps in 3..=9 {
-            assert_eq!(failing_step(&after(|_| 20 * MIB, steps)), wanted, "after {steps} steps");
+            assert_eq!(failure(&after(|_| 20 * MIB, steps)), wanted, "after {steps} steps");
         }
         assert_eq!(after(|_| 20 * MIB, 2), [(0, None)]);
     }
@@ -315,7 +377,7 @@ mod tests {
 
     #[test]
     fn an_unwritable_file_ends_nothing() {
-        let mut reader = ProgramReader::new(0, Path::new("/proc/nothing/watch.pickle"));
+        let mut reader = ProgramReader::new(0, Path::new("/proc/nothing/watch.pickle"), &Arc::default());
         reader.apply(Frame::Hello(Hello { format: FORMAT, ..Hello::default() })).unwrap();
         reader.finish();
         assert!(reader.apply(Frame::Hello(Hello { format: 99, ..Hello::default() })).is_err());

@@ -1,7 +1,9 @@
 //! The lines of `blockyard watch`.
 
+use std::collections::BTreeMap;
+
 use blockyard_lab::Forecast;
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::{Bytes, counted, grouped};
 use blockyard_watch::DeviceStep;
 
 /// Prints lines to standard error, each with the name of the process.
@@ -13,6 +15,11 @@ pub(super) struct Say {
 impl Say {
     pub(super) fn of(name: &str) -> Self {
         Self { name: format!("{name} ") }
+    }
+
+    /// The name of the process, or nothing.
+    pub(super) fn name(&self) -> &str {
+        self.name.trim_end()
     }
 
     pub(super) fn line(&self, text: &str) {
@@ -44,6 +51,37 @@ pub(super) fn step(number: u64, step: &DeviceStep, has_several: bool) -> String 
         }
     };
     format!("{head}{peaks}{growth}")
+}
+
+/// The line of a step of several ranks: the least and the most of each peak, and which rank has the most.
+pub(super) fn ranks(number: u64, ranks: &BTreeMap<String, Vec<DeviceStep>>) -> String {
+    let all = || ranks.iter().flat_map(|(name, steps)| steps.iter().map(move |step| (name, step)));
+    let range = |of: fn(&DeviceStep) -> Bytes| {
+        let known = || all().filter(|(_, step)| !step.has_gap).map(|(name, step)| (of(step), name));
+        match (known().min(), known().max_by_key(|(bytes, _)| *bytes)) {
+            (Some((least, _)), Some((most, name))) if least < most => format!("{least} to {most} ({name})"),
+            (Some((least, _)), _) => least.to_string(),
+            _ => "not known".to_owned(),
+        }
+    };
+    let grew = all().filter(|(_, step)| step.growth.is_some_and(|growth| growth > 0));
+    let grew = grew.max_by_key(|(_, step)| step.growth).map_or_else(
+        || "none grew".to_owned(),
+        |(name, step)| {
+            let line = step.growing_line.as_ref();
+            let line =
+                line.map_or_else(String::new, |(line, more)| format!(", {} of {line}", Bytes::new(*more)));
+            let growth = Bytes::new(step.growth.unwrap_or(0).unsigned_abs());
+            format!("grew most: {name} by {growth}{line}")
+        },
+    );
+    format!(
+        "step {}, {}: peak {} allocated, {} reserved; {grew}",
+        grouped(number),
+        counted(ranks.len(), "rank"),
+        range(|step| step.peak_allocated),
+        range(|step| step.peak_reserved),
+    )
 }
 
 /// The line of a failed request.

@@ -3,7 +3,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -15,11 +16,16 @@ fn built(name: &str) -> PathBuf {
     own.parent().unwrap_or(Path::new(".")).join(name)
 }
 
-fn watch(folder: &Path, arguments: &[&str]) -> CommandOutput {
+fn watch_command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = command();
     command.current_dir(folder).env("BLOCKYARD_WATCH", built("libblockyard_watch.so"));
     command.env("BLOCKYARD_STANDIN", built("libblockyard_standin.so"));
-    let output = command.arg("watch").args(arguments).stdin(Stdio::null()).output().expect("it starts");
+    command.arg("watch").args(arguments).stdin(Stdio::null());
+    command
+}
+
+fn watch(folder: &Path, arguments: &[&str]) -> CommandOutput {
+    let output = watch_command(folder, arguments).output().expect("it starts");
     CommandOutput {
         status: output.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -59,16 +65,27 @@ fn has_python() -> bool {
     is_there
 }
 
+/// The first Python of `TORCH`.
+fn torch() -> Option<String> {
+    let python = std::env::var("TORCH").ok().and_then(|list| list.split(':').next().map(str::to_owned));
+    if python.is_none() {
+        eprintln!("skipped: TORCH names no Python with PyTorch");
+    }
+    python
+}
+
 /// Watches a dry run of a program: the folder with the recording, and what was printed. `None` without PyTorch.
 fn watched(source: &str, options: &[&str]) -> Option<(TempDir, CommandOutput)> {
-    let Some(python) = std::env::var("TORCH").ok().and_then(|list| list.split(':').next().map(str::to_owned))
-    else {
-        eprintln!("skipped: TORCH names no Python with PyTorch");
-        return None;
-    };
+    watched_with(source, &[], options)
+}
+
+/// The same with options of `watch`.
+fn watched_with(source: &str, of_watch: &[&str], options: &[&str]) -> Option<(TempDir, CommandOutput)> {
+    let python = torch()?;
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("train.py"), source).unwrap();
-    let mut arguments = vec!["--check", "--", env!("CARGO_BIN_EXE_blockyard"), "dry-run", "--quiet"];
+    let mut arguments = [&["--check"], of_watch].concat();
+    arguments.extend(["--", env!("CARGO_BIN_EXE_blockyard"), "dry-run", "--quiet"]);
     arguments.extend(["--python", &python]);
     arguments.extend(options);
     arguments.push("train.py");
@@ -116,6 +133,36 @@ fn the_forecast_names_the_step_that_fails() {
     }
 }
 
+/// A program that saves when it gets a signal, and ends.
+const SAVES: &str = r"
+import signal, sys
+asked = []
+signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
+";
+
+#[test]
+fn the_program_saves_some_steps_before_it_fails() {
+    let steps = LEAK.replace("step in range(200):", "step in range(1, 200):");
+    let ends = "    if asked:\n        sys.exit(print('saved in step', step) or 7)\n";
+    let options = ["--total-memory", "1200000000"];
+    let stop = ["--stop-before-failure", "9"];
+    let program = format!("{SAVES}{steps}{ends}");
+    let Some((_folder, ended)) = watched_with(&program, &stop, &options) else { return };
+    assert_eq!(ended.status, 7, "{}", ended.err);
+    let number = |text: &str, from: &str| -> u64 {
+        let rest = text.split(from).nth(1).unwrap_or_else(|| panic!("no {from}: {text}"));
+        rest.split(|one: char| !one.is_ascii_digit()).next().unwrap().parse().unwrap()
+    };
+    assert!(ended.err.contains("SIGUSR1 was sent, so that a checkpoint is saved"), "{}", ended.err);
+    assert_eq!(ended.err.matches("SIGUSR1").count(), 1, "{}", ended.err);
+    let (saved, fails) = (number(&ended.out, "saved in step "), number(&ended.err, "at this growth step "));
+    assert!((fails - 9..fails).contains(&saved), "saved in {saved}, fails in {fails}");
+    // A program without a handler is left alone, and fails where it does without the option.
+    let Some((_folder, ended)) = watched_with(LEAK, &stop, &options) else { return };
+    assert!(ended.err.contains("no handler of SIGUSR1: nothing was sent"), "{}", ended.err);
+    assert!(ended.err.contains("out of memory in step"), "{}", ended.err);
+}
+
 /// Two streams, a memory pool and releases of the cache.
 const STREAMS: &str = r#"
 import torch, torch.nn as nn
@@ -146,4 +193,93 @@ fn the_events_lead_to_pytorchs_snapshot_after_each_step() {
         assert_eq!(ended.status, 0, "{}", ended.err);
         assert!(ended.err.contains("10 snapshots"), "{conf}: {}", ended.err);
     }
+}
+
+/// Steps of a few events, and two of very many. It goes on at its third step once a file is there.
+const CROWDED: &str = r#"
+import os, pathlib, time
+import torch, torch.nn as nn
+model = nn.Linear(512, 512).cuda()
+opt = torch.optim.SGD(model.parameters())
+for step in range(1, 13):
+    model(torch.randn(64, 512, device="cuda")).sum().backward()
+    for _ in range(20_000 if step in (2, 5) else 0):
+        torch.empty(1000, device="cuda")
+    opt.step()
+    opt.zero_grad(set_to_none=True)
+    time.sleep(0.05)
+    if step == 3 and WAITS:
+        pathlib.Path("there.new").write_text(str(os.getpid()))
+        os.rename("there.new", "there")
+        while not os.path.exists("go on"):
+            time.sleep(0.01)
+pathlib.Path("done").touch()
+"#;
+
+#[test]
+fn a_full_queue_is_a_gap_and_the_next_steps_are_known_again() {
+    let Some(python) = torch() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("train.py"), format!("WAITS = False\n{CROWDED}")).unwrap();
+    let dry_run = [env!("CARGO_BIN_EXE_blockyard"), "dry-run", "--quiet", "--python", &python, "train.py"];
+    let arguments = [&["--check", "--"], &dry_run[..]].concat();
+    let output =
+        watch_command(folder.path(), &arguments).env("BLOCKYARD_WATCH_EVENTS", "512").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("events of cuda:0 were lost; the next step begins anew"), "{text}");
+    assert!(text.contains("not known, since events were lost"), "{text}");
+    assert!(text.contains("snapshots of PyTorch's compared with the events: all equal"), "{text}");
+    assert!(text.contains("step 12: peak"), "{text}");
+}
+
+/// Waits until something is so; a test that waits five minutes fails.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_mins(5), "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_killed_or_stopped_command_changes_nothing_in_the_program() {
+    let Some(python) = torch() else { return };
+    for signal in ["KILL", "STOP"] {
+        let folder = tempfile::tempdir().unwrap();
+        let [there, go_on, done] = ["there", "go on", "done"].map(|name| folder.path().join(name));
+        fs::write(folder.path().join("train.py"), format!("WAITS = True\n{CROWDED}")).unwrap();
+        let blockyard = env!("CARGO_BIN_EXE_blockyard");
+        let arguments = ["--", blockyard, "dry-run", "--quiet", "--python", &python, "train.py"];
+        let mut command =
+            watch_command(folder.path(), &arguments).stderr(Stdio::null()).spawn().expect("it starts");
+        let send = |signal: &str| {
+            let pid = command.id().to_string();
+            assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        };
+        wait_until("the third step", || there.exists());
+        send(signal);
+        fs::write(&go_on, "").unwrap();
+        let program = PathBuf::from("/proc").join(fs::read_to_string(&there).unwrap());
+        wait_until("the end of the program", || done.exists() && !program.exists());
+        if signal == "STOP" {
+            send("CONT");
+            assert!(command.wait().unwrap().success());
+            assert!(folder.path().join("watch.pickle").exists());
+        } else {
+            let _ = command.wait();
+        }
+    }
+}
+
+#[test]
+fn a_process_that_cannot_be_watched_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = std::process::id().to_string();
+    let ended = watch(folder.path(), &["--pid", &own]);
+    assert_eq!(ended.status, 2);
+    assert!(ended.err.contains("is not a Python, but"), "{}", ended.err);
+    let none = watch(folder.path(), &["--pid", "999999999"]);
+    assert!(none.err.contains("the process 999999999"), "{}", none.err);
+    assert_eq!(watch(folder.path(), &[]).status, 2);
 }
