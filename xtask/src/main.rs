@@ -92,7 +92,8 @@ enum Command {
     Update {
         /// What is written; all files if nothing is named.
         what: Vec<UpdateTarget>,
-        /// Pythons with a PyTorch whose symbols are added, with commas between; for `symbols`.
+        /// Pythons with a PyTorch whose symbols are added, with commas between; for `symbols` and
+        /// `watch`.
         #[arg(long, value_name = "PYTHON", value_delimiter = ',')]
         python: Vec<String>,
     },

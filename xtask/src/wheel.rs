@@ -136,10 +136,11 @@ struct PackedLibrary {
     file: &'static str,
 }
 
-/// What dry runs and programs load. Dry runs run on x86-64 Linux alone.
-const LIBRARIES: [PackedLibrary; 2] = [
+/// What dry runs, programs and watched programs load. Dry runs run on x86-64 Linux alone.
+const LIBRARIES: [PackedLibrary; 3] = [
     PackedLibrary { package: "blockyard-standin", file: "libblockyard_standin.so" },
     PackedLibrary { package: "blockyard-python-extension", file: "lib_blockyard.so" },
+    PackedLibrary { package: "blockyard-watch", file: "libblockyard_watch.so" },
 ];
 
 impl PackedLibrary {

@@ -21,6 +21,7 @@ from blockyard._magic import load_ipython_extension
 from blockyard._native import BlockyardError, Table, version
 from blockyard._programs import Program, run
 from blockyard._ranks import Ranks, SiteDifference, rank, ranks
+from blockyard._watch import watch
 
 __version__ = version()
 
@@ -47,5 +48,6 @@ __all__ = [
     "rank",
     "ranks",
     "run",
+    "watch",
 ]
 __all__ += _answers.__all__

@@ -17,8 +17,12 @@ from blockyard import _native
 # The beginning of the command's own error texts.
 _ERROR = "error: "
 
-# The package's library that stands for CUDA's, and the extension that programs load.
-_LIBRARIES = {"BLOCKYARD_STANDIN": "libblockyard_standin.so.1", "BLOCKYARD_EXTENSION": "lib_blockyard.so.1"}
+# The package's library that stands for CUDA's, the extension that programs load, and the library that watches a program.
+_LIBRARIES = {
+    "BLOCKYARD_STANDIN": "libblockyard_standin.so.1",
+    "BLOCKYARD_EXTENSION": "lib_blockyard.so.1",
+    "BLOCKYARD_WATCH": "libblockyard_watch.so.1",
+}
 
 
 def has_standin() -> bool:
