@@ -10,7 +10,7 @@ use blockyard_watch::DeviceStep;
 use super::stop::Stop;
 use super::text;
 
-/// How many steps wait for a rank that is behind; the oldest is printed without it.
+/// How many steps wait for a slow rank; the oldest is printed without it.
 const MAX_WAITING: usize = 100;
 
 /// All watched processes.
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_that_stays_behind_is_not_waited_for_without_end() {
+    fn a_slow_rank_is_not_waited_for_without_end() {
         let processes = Processes::default();
         for name in ["rank0", "rank1"] {
             processes.add_rank(name);

@@ -66,17 +66,17 @@ pub(super) fn ranks(number: u64, ranks: &BTreeMap<String, Vec<DeviceStep>>) -> S
     };
     let grew = all().filter(|(_, step)| step.growth.is_some_and(|growth| growth > 0));
     let grew = grew.max_by_key(|(_, step)| step.growth).map_or_else(
-        || "none grew".to_owned(),
+        || if all().any(|(_, step)| step.growth.is_some()) { "; none grew" } else { "" }.to_owned(),
         |(name, step)| {
             let line = step.growing_line.as_ref();
             let line =
                 line.map_or_else(String::new, |(line, more)| format!(", {} of {line}", Bytes::new(*more)));
             let growth = Bytes::new(step.growth.unwrap_or(0).unsigned_abs());
-            format!("grew most: {name} by {growth}{line}")
+            format!("; grew most: {name} by {growth}{line}")
         },
     );
     format!(
-        "step {}, {}: peak {} allocated, {} reserved; {grew}",
+        "step {}, {}: peak {} allocated, {} reserved{grew}",
         grouped(number),
         counted(ranks.len(), "rank"),
         range(|step| step.peak_allocated),

@@ -272,6 +272,51 @@ fn a_killed_or_stopped_command_changes_nothing_in_the_program() {
     }
 }
 
+/// One of two ranks that wait for each other. Rank 1 keeps memory, and in the end asks for too much.
+const RANK: &str = r#"
+import os, time
+import torch, torch.nn as nn
+rank = int(os.environ["RANK"])
+torch.zeros(1, device="cuda")
+def together(name):
+    open(f"{name}{rank}", "w").close()
+    while not all(os.path.exists(f"{name}{one}") for one in (0, 1)):
+        time.sleep(0.01)
+together("began")
+time.sleep(1)
+model = nn.Linear(512, 512).cuda()
+opt = torch.optim.SGD(model.parameters())
+kept = []
+for step in range(4):
+    model(torch.randn(64, 512, device="cuda")).square().mean().backward()
+    if rank == 1:
+        kept.append(torch.empty(3_000_000, dtype=torch.uint8, device="cuda"))
+    opt.step()
+    together(f"step {step} ")
+try:
+    if rank == 1:
+        torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
+except torch.OutOfMemoryError:
+    while not all(os.path.exists(f"watch.rank{one}.pickle") for one in (0, 1)):
+        time.sleep(0.01)
+    print("both are written")
+together("ended")
+"#;
+
+#[test]
+fn ranks_share_the_line_of_a_step_and_a_failure_of_one_writes_all() {
+    let Some(python) = torch() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("train.py"), RANK).unwrap();
+    let run = format!("{} dry-run --quiet --python {python} train.py", env!("CARGO_BIN_EXE_blockyard"));
+    let ended = watch(folder.path(), &["--", "sh", "-c", &format!("RANK=0 {run} & RANK=1 {run}; wait")]);
+    assert!(ended.out.contains("both are written"), "{} {}", ended.out, ended.err);
+    let line = "step 3, 2 ranks: peak ";
+    assert_eq!(ended.err.matches(line).count(), 1, "{}", ended.err);
+    assert!(ended.err.contains("(rank1) reserved; grew most: rank1 by 2.86 MiB"), "{}", ended.err);
+    assert!(ended.err.contains("rank1 out of memory in step 5"), "{}", ended.err);
+}
+
 #[test]
 fn a_process_that_cannot_be_watched_is_named() {
     let folder = tempfile::tempdir().unwrap();
