@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use blockyard_figure::escaped;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, MemoryName, file_kind};
-use blockyard_serve::{Port, ServedFile, Server};
+use blockyard_serve::{Beside, Port, Server};
 use blockyard_workload::Workload;
 use blockyard_workload::edit::with_header;
 use flate2::Compression;
@@ -268,26 +268,45 @@ pub(crate) fn percent_encoded(text: &str) -> String {
 
 /// `blockyard open FILE`: serves the page and the file on 127.0.0.1 until Ctrl-C.
 pub(crate) fn open(options: &OpenOptions) -> anyhow::Result<ExitCode> {
-    let page = BuiltPage::find(options.page.page.as_deref())?;
     let path = &options.file;
     let found = path.canonicalize().with_context(|| path.display().to_string())?;
     if !found.is_file() {
         bail!("{}: not a file", path.display());
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let beside = ServedFile { name: name.clone(), path: found };
-    let server = Server::start_with(&page.folder, Port::take(options.port)?, vec![beside])?;
-    // With `?once` the browser does not keep the page after this file.
-    let url = format!("{}?once#open={}", server.url(), percent_encoded(&name));
+    let of_file = name.clone();
+    let beside = move |asked: &str| (asked == of_file).then(|| Beside::File(found.clone()));
+    let (server, url) = serve(options.page.page.as_deref(), options.port, &name, beside)?;
     let mut out = output::stdout();
     output::line(&mut out, &format!("{name} is open at {url} (Ctrl-C ends it)"))?;
     out.flush()?;
     drop(out);
-    if !options.no_browser
-        && let Err(error) = open::that_detached(&url)
-    {
-        output::warn(&format!("no browser could be started: {error}"))?;
+    if !options.no_browser {
+        show(&url)?;
     }
     server.wait();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Serves the page in `folder`, or that which is found without one, and what is beside it. Returns the address at
+/// which the page opens `name` of `beside`.
+pub(crate) fn serve(
+    folder: Option<&Path>,
+    port: u16,
+    name: &str,
+    beside: impl Fn(&str) -> Option<Beside> + Send + Sync + 'static,
+) -> anyhow::Result<(Server, String)> {
+    let page = BuiltPage::find(folder)?;
+    let server = Server::start_with(&page.folder, Port::take(port)?, beside)?;
+    // With `?once` the browser does not keep the page after this file.
+    let url = format!("{}?once#open={}", server.url(), percent_encoded(name));
+    Ok((server, url))
+}
+
+/// Shows the address in the reader's browser.
+pub(crate) fn show(url: &str) -> anyhow::Result<()> {
+    if let Err(error) = open::that_detached(url) {
+        output::warn(&format!("no browser could be started: {error}"))?;
+    }
+    Ok(())
 }

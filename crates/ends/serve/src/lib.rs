@@ -3,9 +3,9 @@
 //!
 //! The server answers `GET` and `HEAD` for plain files below the folder and nothing else; `/` is
 //! `index.html`. A `.gz` file is a plain file and not a content encoding: the page wants the compressed
-//! bytes. Nothing is cached, so that a reload after a build shows the build. Files from other folders may be
-//! served too, as `/open/NAME`; only requests that name this machine as their host get them. The server does
-//! not know what the files are about.
+//! bytes. Nothing is cached, so that a reload after a build shows the build. Files from other folders, and bytes
+//! that are made for a request, may be served too, as `/open/NAME`; only requests that name this machine as
+//! their host get them. The server does not know what the files are about.
 //!
 //! The server is ours because the command `blockyard open` contains it, so that no other program is needed,
 //! and because the files of the reader must not be given to other machines or other pages.
@@ -93,14 +93,17 @@ impl Port {
     }
 }
 
-/// A file that is served as `/open/NAME`, from any folder.
+/// What is served as `/open/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServedFile {
-    /// The name in the address.
-    pub name: String,
-    /// The path of the file.
-    pub path: PathBuf,
+pub enum Beside {
+    /// A file of any folder.
+    File(PathBuf),
+    /// Bytes that were made for this request.
+    Bytes(Vec<u8>),
 }
+
+/// Finds by its name what is served as `/open/NAME`.
+type FindBeside = dyn Fn(&str) -> Option<Beside> + Send + Sync;
 
 /// A running server, which stops when it is dropped.
 pub struct Server {
@@ -117,16 +120,20 @@ impl Server {
     /// [`ServeError::Folder`] where the folder is missing, [`ServeError::Listen`] where the system refuses
     /// the socket.
     pub fn start(folder: &Path, port: Port) -> Result<Self, ServeError> {
-        Self::start_with(folder, port, Vec::new())
+        Self::start_with(folder, port, |_| None)
     }
 
-    /// Serves the files below `folder`, and those of `beside`, on `port` until the server is dropped.
+    /// Serves the files below `folder`, and what `beside` finds by a name, on `port` until the server is dropped.
     ///
     /// # Errors
     ///
     /// The errors of [`Server::start`].
-    pub fn start_with(folder: &Path, port: Port, beside: Vec<ServedFile>) -> Result<Self, ServeError> {
-        let beside: Arc<[ServedFile]> = beside.into();
+    pub fn start_with(
+        folder: &Path,
+        port: Port,
+        beside: impl Fn(&str) -> Option<Beside> + Send + Sync + 'static,
+    ) -> Result<Self, ServeError> {
+        let beside: Arc<FindBeside> = Arc::new(beside);
         let folder =
             folder.canonicalize().map_err(|source| ServeError::Folder { path: folder.to_owned(), source })?;
         let Port { listener, address } = port;
@@ -138,7 +145,7 @@ impl Server {
                 let (http, folder, beside) = (Arc::clone(&http), folder.clone(), Arc::clone(&beside));
                 thread::spawn(move || {
                     while let Ok(request) = http.recv() {
-                        answer(request, &folder, &beside);
+                        answer(request, &folder, &*beside);
                     }
                 })
             })
@@ -178,23 +185,32 @@ impl std::fmt::Debug for Server {
     }
 }
 
-fn answer(request: Request, folder: &Path, beside: &[ServedFile]) {
+fn answer(request: Request, folder: &Path, beside: &FindBeside) {
     let is_read = matches!(request.method(), Method::Get | Method::Head);
-    let path = if is_read {
-        locate_beside(beside, &request).or_else(|| locate(folder, request.url()))
+    let found = if is_read {
+        find_beside(beside, &request).or_else(|| locate(folder, request.url()).map(Beside::File))
     } else {
         None
     };
-    let file = path.and_then(|path| {
-        let file = File::open(&path).ok()?;
-        Some((file.metadata().ok()?.len(), file, path))
-    });
     // An error means that the reader closed the connection, which is not the server's error.
-    let _ = match file {
-        Some((length, mut file, path)) => respond(request, "200 OK", content_type(&path), length, &mut file),
+    let _ = match found {
+        Some(Beside::Bytes(bytes)) => {
+            let length = bytes.len() as u64;
+            respond(request, "200 OK", "application/octet-stream", length, &mut bytes.as_slice())
+        }
+        Some(Beside::File(path)) => match opened(&path) {
+            Some((length, mut file)) => respond(request, "200 OK", content_type(&path), length, &mut file),
+            None => respond_text(request, "404 Not Found", "not found"),
+        },
         None if is_read => respond_text(request, "404 Not Found", "not found"),
         None => respond_text(request, "405 Method Not Allowed", "only GET and HEAD are answered"),
     };
+}
+
+/// A file with its length.
+fn opened(path: &Path) -> Option<(u64, File)> {
+    let file = File::open(path).ok()?;
+    Some((file.metadata().ok()?.len(), file))
 }
 
 fn respond_text(request: Request, status: &str, text: &str) -> io::Result<()> {
@@ -220,21 +236,20 @@ fn respond(request: Request, status: &str, kind: &str, length: u64, body: &mut d
     out.flush()
 }
 
-/// The file of `beside` that is requested; `None` if the request is for no such file.
+/// What is requested of `beside`; `None` if the request is for nothing there.
 ///
 /// The page of another site may give its own name the address of this machine; a request under such a name
-/// gets no file of the reader's.
-fn locate_beside(beside: &[ServedFile], request: &Request) -> Option<PathBuf> {
+/// gets nothing of the reader's.
+fn find_beside(beside: &FindBeside, request: &Request) -> Option<Beside> {
     let name = request.url().split(['?', '#']).next()?.strip_prefix("/open/")?;
     let name = percent_decode_str(name).decode_utf8().ok()?;
-    let file = beside.iter().find(|file| file.name == name)?;
     let mut hosts = request.headers().iter().filter(|header| header.field.equiv("Host")).peekable();
     hosts.peek()?;
     let is_this_machine = hosts.all(|header| {
         let host = header.value.as_str();
         ["127.0.0.1", "localhost"].contains(&host.rsplit_once(':').map_or(host, |(name, _)| name))
     });
-    is_this_machine.then(|| file.path.clone())
+    if is_this_machine { beside(&name) } else { None }
 }
 
 #[cfg(test)]
@@ -282,7 +297,11 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         let path = outside.path().join("snapshot.pickle");
         std::fs::write(&path, "snapshot").unwrap();
-        let beside = vec![ServedFile { name: "rank 0.pickle".to_owned(), path: path.clone() }];
+        let beside = move |name: &str| match name {
+            "rank 0.pickle" => Some(Beside::File(path.clone())),
+            "made" => Some(Beside::Bytes(b"bytes".to_vec())),
+            _ => None,
+        };
         let server = Server::start_with(folder.path(), Port::take(0).unwrap(), beside).unwrap();
         let url = format!("{}open/rank%200.pickle", server.url());
         let response = minreq::get(&url).send().unwrap();
@@ -290,6 +309,9 @@ mod tests {
         assert_eq!(response.headers["content-length"], "8");
         let foreign = minreq::get(&url).with_header("Host", "example.com:80").send().unwrap();
         assert_eq!(foreign.status_code, 404);
+        let made = format!("{}open/made", server.url());
+        assert_eq!(minreq::get(&made).send().unwrap().as_bytes(), b"bytes");
+        assert_eq!(minreq::get(&made).with_header("Host", "example.com").send().unwrap().status_code, 404);
         assert_eq!(minreq::get(format!("{}open/other", server.url())).send().unwrap().status_code, 404);
     }
 
