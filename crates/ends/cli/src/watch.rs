@@ -1,5 +1,6 @@
 //! `blockyard watch`: a running program, step by step, with the step at which it will run out of memory.
 
+mod live;
 mod processes;
 mod program;
 mod stop;
@@ -17,14 +18,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use blockyard_dry_run::find_library;
+use blockyard_lab::RUNNING;
 use blockyard_watch::{Decoder, LIBRARY, environment, write_attach, write_hook};
 use clap::Args;
 
+use self::live::LivePrograms;
 use self::processes::Processes;
-use self::program::ProgramReader;
+use self::program::{ProgramReader, stem};
 use self::stop::{Stop, StopSignal};
 use self::target::Target;
-use crate::output;
+use crate::{output, page};
 
 /// Between two looks whether the program has ended.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -65,12 +68,22 @@ pub(crate) struct WatchOptions {
     /// Which signal that is.
     #[arg(long, value_enum, default_value = "usr1", requires = "stop_before_failure")]
     signal: StopSignal,
+    /// Show the program in the page while it runs, and its recording at the end.
+    #[arg(long = "page")]
+    opens_page: bool,
+    /// Only print the page's address.
+    #[arg(long, requires = "opens_page")]
+    no_browser: bool,
+    /// The port of the page on 127.0.0.1; without it, any that is free.
+    #[arg(long, requires = "opens_page")]
+    port: Option<u16>,
 }
 
 pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
     let Some(library) = find_library("BLOCKYARD_WATCH", LIBRARY) else {
         bail!("{LIBRARY} is not beside this command: `cargo build -p blockyard-watch` makes it");
     };
+    let live = if options.opens_page { Some(serve(options)?) } else { None };
     let temporary =
         tempfile::Builder::new().prefix("blockyard-watch-").tempdir().context("a folder for the socket")?;
     let folder = options.listen.as_deref().unwrap_or(temporary.path());
@@ -93,7 +106,7 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
     };
     let has_ended = Arc::new(AtomicBool::new(false));
     let stop = options.stop_before_failure.map(|steps| Stop::new(steps, options.signal));
-    let processes = Arc::new(Processes::new(stop));
+    let processes = Arc::new(Processes::new(stop, live));
     let mut readers: Vec<JoinHandle<()>> = Vec::new();
     let status = loop {
         accept(&listener, &options.out, &processes, &has_ended, &mut readers);
@@ -112,7 +125,25 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
         // A fault of a reader was printed by its thread.
         let _ = reader.join();
     }
+    if let Some(live) = &processes.live {
+        live.wait_for_page();
+    }
     Ok(status)
+}
+
+/// Serves the page until this command ends, and shows it in the browser.
+fn serve(options: &WatchOptions) -> anyhow::Result<Arc<LivePrograms>> {
+    let live = Arc::new(LivePrograms::default());
+    let beside = live.clone();
+    let name = format!("{}{RUNNING}", stem(&options.out));
+    let (server, url) = page::serve(None, options.port.unwrap_or(0), &name, move |asked| beside.find(asked))?;
+    eprintln!("[watch] the program is shown at {url}");
+    if !options.no_browser {
+        page::show(&url)?;
+    }
+    // A page that reads slowly must not keep the command from ending, so nothing waits for this thread.
+    std::thread::spawn(move || server.wait());
+    Ok(live)
 }
 
 /// Starts a thread for each process that has connected.
@@ -156,6 +187,7 @@ fn read(mut stream: &UnixStream, program: &mut ProgramReader, has_ended: &Atomic
             program.apply(frame).map_err(anyhow::Error::msg)?;
         }
         program.write_with_others();
+        program.answer();
         if has_ended.load(Ordering::Relaxed) && over.get_or_insert_with(Instant::now).elapsed() > MAX_WAIT {
             return Ok(());
         }

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use blockyard_watch::DeviceStep;
 
+use super::live::LivePrograms;
 use super::stop::Stop;
 use super::text;
 
@@ -18,6 +19,8 @@ const MAX_WAITING: usize = 100;
 pub(super) struct Processes {
     /// `None` where no signal was asked for.
     pub(super) stop: Option<Stop>,
+    /// `None` where no page is served.
+    pub(super) live: Option<Arc<LivePrograms>>,
     ranks: Mutex<Ranks>,
     failures: AtomicU64,
 }
@@ -29,9 +32,9 @@ struct Ranks {
 }
 
 impl Processes {
-    /// The processes get a signal, if there is a `stop`.
-    pub(super) fn new(stop: Option<Stop>) -> Self {
-        Self { stop, ..Self::default() }
+    /// The processes get a signal, if there is a `stop`, and the page gets them, if there is a `live` one.
+    pub(super) fn new(stop: Option<Stop>, live: Option<Arc<LivePrograms>>) -> Self {
+        Self { stop, live, ..Self::default() }
     }
 
     /// A rank was seen.

@@ -30,6 +30,8 @@ pub(crate) struct ProgramReader {
     failures: u64,
     /// By device, how many events of the current step were lost.
     lost: BTreeMap<usize, u64>,
+    /// How many frames have changed the memory.
+    moment: u64,
     forecasts: Arc<Slot>,
     thread: Option<JoinHandle<()>>,
     /// The last step, if no forecast was asked for it.
@@ -95,21 +97,9 @@ impl Slot {
 }
 
 impl ProgramReader {
-    /// The reader of the process that connected as this one, counted from 0.
+    /// The reader of the process that connected as this one, counted from 0. A page that is served gets it too.
     pub(super) fn new(index: usize, out: &Path, processes: &Arc<Processes>) -> Self {
-        Self {
-            watched: Watched::default(),
-            out: out.to_owned(),
-            index,
-            say: Say::default(),
-            processes: processes.clone(),
-            failures: 0,
-            lost: BTreeMap::new(),
-            forecasts: Arc::default(),
-            thread: None,
-            unasked: Vec::new(),
-            after_failure: 0,
-        }
+        Self { out: out.to_owned(), index, processes: processes.clone(), ..Self::default() }
     }
 
     /// Applies a frame and prints what it says.
@@ -117,26 +107,30 @@ impl ProgramReader {
         match &frame {
             Frame::Hello(hello) => self.begin(hello),
             Frame::Gap { device, lost } => *self.lost.entry(*device).or_default() += lost,
-            Frame::Note(note) => self.say.line(note),
+            Frame::Note(note) => self.say.note(note),
             _ => {}
         }
+        self.moment += u64::from(matches!(frame, Frame::Events { .. } | Frame::Step { .. }));
         let is_out_of_memory = matches!(frame, Frame::OutOfMemory { .. });
         let different = self.watched.compared.1;
         let steps = self.watched.apply(frame)?;
         if self.watched.compared.1 > different {
-            self.say.line(
+            self.say.note(
                 "PyTorch's snapshot differs from the state that the events lead to: it counts from here on",
             );
         }
         if let (true, Some((device, size))) = (is_out_of_memory, self.watched.out_of_memory.last()) {
-            self.say.line(&text::out_of_memory(*device, Bytes::new(*size), self.watched.step));
+            self.say.note(&text::out_of_memory(*device, Bytes::new(*size), self.watched.step));
+            if let Some(live) = &self.say.live {
+                live.tell(|told| told.failures += 1);
+            }
             self.after_failure = self.watched.step.saturating_add(2);
             self.failures = self.processes.note_failure();
             self.write();
         }
         if !steps.is_empty() {
             for (device, lost) in std::mem::take(&mut self.lost) {
-                self.say.line(&text::gap(device, lost));
+                self.say.note(&text::gap(device, lost));
             }
             match self.processes.note_step(self.say.name(), self.watched.step, &steps) {
                 Some(lines) => lines.iter().for_each(|line| Say::default().line(line)),
@@ -147,23 +141,28 @@ impl ProgramReader {
             if let Some(stop) = &self.processes.stop {
                 stop.note_step(self.watched.hello.pid, self.watched.step, &self.say);
             }
+            if let Some(live) = &self.say.live {
+                live.add_step(self.watched.step, &steps);
+            }
             self.ask(&steps);
         }
         Ok(())
     }
 
     fn begin(&mut self, hello: &Hello) {
-        if let Some(name) = hello
+        let name = hello
             .rank
             .as_ref()
             .map(|rank| format!("rank{rank}"))
             .or_else(|| (self.index > 0).then(|| format!("process{}", self.index + 1)))
-        {
-            self.say = Say::of(&name);
+            .unwrap_or_default();
+        if !name.is_empty() {
             self.out.set_extension(format!("{name}.pickle"));
         }
+        let live = self.processes.live.as_ref().map(|live| live.add(&stem(&self.out)));
+        self.say = Say::of(&name, live);
         if let Some(why) = &hello.no_stacks {
-            self.say.line(&format!("lines are not known: {why}"));
+            self.say.note(&format!("lines are not known: {why}"));
         }
         let (slot, say, processes, pid) =
             (self.forecasts.clone(), self.say.clone(), self.processes.clone(), hello.pid);
@@ -179,6 +178,11 @@ impl ProgramReader {
                 let began = Instant::now();
                 let answers = answers(&question);
                 let text = text::forecasts(&answers);
+                if let Some(live) = &say.live {
+                    let fails = |(_, of): &(_, Option<Forecast>)| matches!(of, Some(Forecast::Fails { .. }));
+                    let fails = answers.iter().any(fails);
+                    live.tell(|told| told.forecast = Some((text.clone(), fails)));
+                }
                 // About the same again is not printed again.
                 let kinds = text::forecast_kinds(&answers);
                 if before.as_ref() != Some(&kinds) {
@@ -224,7 +228,15 @@ impl ProgramReader {
         }
     }
 
-    fn write(&self) {
+    /// Gives the page what it waits for.
+    pub(crate) fn answer(&self) {
+        if let Some(live) = &self.say.live {
+            live.answer(&self.watched, self.moment);
+        }
+    }
+
+    /// Writes the recording, and returns it.
+    fn write(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let file = self.watched.steps(0).file;
         let written = file
@@ -232,8 +244,9 @@ impl ProgramReader {
             .map_err(anyhow::Error::from)
             .and_then(|()| output::write_whole(&self.out, &bytes));
         if let Err(error) = written {
-            self.say.line(&format!("the recording is not written: {error:#}"));
+            self.say.note(&format!("the recording is not written: {error:#}"));
         }
+        bytes
     }
 
     /// Writes the recording and says how to open it. The process has ended.
@@ -262,12 +275,20 @@ impl ProgramReader {
         if self.watched.misfits() > 0 {
             self.say.line(&format!("{} events did not fit the state", self.watched.misfits()));
         }
-        self.write();
+        let recording = self.write();
+        if let Some(live) = &self.say.live {
+            live.end(recording);
+        }
         if self.out.is_file() {
             let out = self.out.display();
             self.say.line(&format!("the last steps are in {out}: `blockyard {out}` says what happened, `blockyard open {out}` shows them"));
         }
     }
+}
+
+/// The name of a file without its folder and its last ending.
+pub(super) fn stem(out: &Path) -> String {
+    out.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// The forecast of each device with its index; `None` where its steps are not periodic.

@@ -1,20 +1,27 @@
 //! The lines of `blockyard watch`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use blockyard_lab::Forecast;
 use blockyard_record::{Bytes, counted, grouped};
 use blockyard_watch::DeviceStep;
 
-/// Prints lines to standard error, each with the name of the process.
+use super::live::LiveProgram;
+
+/// Prints lines to standard error, each with the name of the process, and tells the page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Say {
     name: String,
+    /// `None` where no page is served.
+    pub(super) live: Option<Arc<LiveProgram>>,
 }
 
 impl Say {
-    pub(super) fn of(name: &str) -> Self {
-        Self { name: format!("{name} ") }
+    /// Says under the name of a process; empty for the only one.
+    pub(super) fn of(name: &str, live: Option<Arc<LiveProgram>>) -> Self {
+        let name = if name.is_empty() { String::new() } else { format!("{name} ") };
+        Self { name, live }
     }
 
     /// The name of the process, or nothing.
@@ -24,6 +31,14 @@ impl Say {
 
     pub(super) fn line(&self, text: &str) {
         eprintln!("[watch] {}{text}", self.name);
+    }
+
+    /// A line that the page keeps among the notes.
+    pub(super) fn note(&self, text: &str) {
+        self.line(text);
+        if let Some(live) = &self.live {
+            live.note(text);
+        }
     }
 }
 
