@@ -136,8 +136,8 @@ impl FollowedDevice {
         if is_split {
             let addr = end(entry.addr, rounded);
             let rest = free.size.saturating_sub(rounded);
-            self.blocks
-                .insert(addr, SnapshotBlock { addr: Some(addr), size: rest, ..SnapshotBlock::default() });
+            // The remainder is the free block itself in PyTorch, so that it keeps the bytes of its last request.
+            self.blocks.insert(addr, SnapshotBlock { addr: Some(addr), size: rest, ..free });
         }
         let block = SnapshotBlock {
             addr: Some(entry.addr),
@@ -181,9 +181,11 @@ impl FollowedDevice {
         }
         let before = self.blocks.range(from..addr).next_back().filter(|(_, block)| is_free(block));
         if let Some(before) = before.map(|(addr, _)| *addr) {
-            let size = self.blocks.remove(&addr)?.size;
+            // The block that was freed takes its neighbors, and keeps the bytes of its own request.
+            let freed = self.blocks.remove(&addr)?;
             let block = self.blocks.get_mut(&before)?;
-            block.size = block.size.saturating_add(size);
+            block.size = block.size.saturating_add(freed.size);
+            block.requested = freed.requested;
         }
         Some(())
     }

@@ -1,19 +1,19 @@
 //! Traces that begin with an empty device lead to the segments and blocks of their snapshots.
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, DeviceTrace, FollowedDevice, SnapshotSegment};
-use blockyard_record::{BlockState, PoolId, StackId, TraceAction};
+use blockyard_record::{PoolId, StackId, TraceAction};
 use blockyard_rules::{AllocatorConfig, Release};
 
 use crate::open;
 
-/// What is compared of segments: all but stacks, and what a free block was asked for last.
+/// What is compared of segments: all but stacks. A free block has the bytes of its last request.
 fn texts(device: &DeviceSnapshot) -> Vec<String> {
     let text = |segment: &SnapshotSegment| {
         let blocks: Vec<String> = segment
             .blocks
             .iter()
             .map(|block| {
-                let requested = block.requested.filter(|_| block.state != BlockState::Inactive);
+                let requested = block.requested.unwrap_or_default();
                 format!("{:x} {} {:?} {requested:?}", block.addr(), block.size.get(), block.state)
             })
             .collect();
