@@ -9,6 +9,7 @@ pub(crate) use ranks::{Rank, deciding_rank};
 pub(crate) use samples::{SAMPLES, Sample, Samples};
 
 use blockyard_figure::Player;
+use blockyard_lab::RUNNING;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_record::Recording;
 use blockyard_replay::job::{JobError, JobOutput};
@@ -31,6 +32,7 @@ use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
 use crate::surface::pixels;
+use crate::view::parts;
 use crate::workbench::Tab;
 use crate::workload::FILE_ENDING;
 
@@ -186,7 +188,7 @@ impl Feature<FileSignals> {
     ///
     /// The page reads the texts that people write: workloads, lessons, programs. The worker reads all other
     /// files, in pieces.
-    pub(super) async fn open_blob(
+    pub(crate) async fn open_blob(
         self,
         name: String,
         file: Blob,
@@ -197,6 +199,10 @@ impl Feature<FileSignals> {
             self.session.messages().work.set(None);
             return self.session.show_error(format!("{name} could not be read."));
         };
+        if name.ends_with(RUNNING) {
+            self.session.messages().work.set(None);
+            return parts::follow_program(self.session, name);
+        }
         if name.ends_with(TIMELINE) {
             self.session.messages().work.set(None);
             return self.session.show_error(format!("The command opens {name}: blockyard {name}"));

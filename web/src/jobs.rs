@@ -104,6 +104,18 @@ pub(crate) fn open(
     send(&task, &[("file", file.into())], running);
 }
 
+/// Opens a file that is not compared: the next one follows soon.
+pub(crate) fn open_uncompared(
+    file: &Blob,
+    name: &str,
+    device: Option<usize>,
+    on_done: impl FnOnce(Result<JobOutput, JobFailure>) + 'static,
+) {
+    let task = JobTask::Do(Job::Open { name: name.to_owned(), bytes: Vec::new(), device });
+    let running = CurrentJob { report: Box::new(|_| ()), done: Box::new(on_done), compared: None };
+    send(&task, &[("file", file.into())], running);
+}
+
 fn send(task: &JobTask, more: &[(&str, JsValue)], running: CurrentJob) {
     let message = match workers::task(task, more) {
         Ok(message) => message,

@@ -23,6 +23,7 @@ use crate::figures::FigureSignals;
 use crate::files::FileSignals;
 use crate::lab::LabSignals;
 use crate::lessons::LessonSignals;
+use crate::live::LiveSignals;
 use crate::messages::MessageSignals;
 use crate::navigation::NavigationSignals;
 use crate::program::ProgramSignals;
@@ -64,6 +65,7 @@ pub(crate) struct Signals {
     files: FileSignals,
     lab: LabSignals,
     lessons: LessonSignals,
+    live: LiveSignals,
     messages: MessageSignals,
     navigation: NavigationSignals,
     program: ProgramSignals,
@@ -130,6 +132,8 @@ features! {
     lab: LabSignals,
     /// The lessons, with the reader's progress and answers.
     lessons: LessonSignals,
+    /// The programs that run, under `blockyard watch --page`.
+    live: LiveSignals,
     /// The messages of the page to the reader.
     messages: MessageSignals,
     /// The place of the page that is shown, and its address.
@@ -194,6 +198,7 @@ impl Session {
             files: FileSignals::default(),
             lab: LabSignals::new(),
             lessons,
+            live: LiveSignals::default(),
             messages: MessageSignals::default(),
             navigation: NavigationSignals::new(),
             program: ProgramSignals::new(),

@@ -24,6 +24,7 @@ pub(crate) mod kit;
 mod lab;
 pub(crate) mod lesson;
 pub(crate) mod lessons;
+mod live;
 pub(crate) mod make_lesson;
 mod map;
 mod map_actions;
@@ -189,6 +190,7 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
                 {lab::verdict_first(session)}
                 {header::open_bar(session, samples)}
                 {ranks::ranks(session)}
+                {live::programs(session)}
                 {unplaced::unplaced(session)}
                 <section class="panel stage-panel" aria-labelledby="stage-title">
                     <h2 class="visually-hidden" id="stage-title">"Memory of the device"</h2>

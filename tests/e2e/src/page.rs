@@ -117,6 +117,18 @@ impl Page {
         Self::before(folder, window, gpu, Fonts::System)
     }
 
+    /// A browser at the address of a page that another program serves.
+    ///
+    /// # Errors
+    /// Where the browser does not start, or the page does not load.
+    pub fn elsewhere(url: &str, window: Window) -> Result<Self> {
+        let (root, path) = url.split_at(url.find('?').unwrap_or(url.len()));
+        let driver = Driver::start(window, GpuChoice::None, Fonts::System)?;
+        let page = Self { driver, server: None, url: root.to_owned(), media: Vec::new() };
+        page.goto(path)?;
+        Ok(page)
+    }
+
     fn before(folder: &Path, window: Window, gpu: GpuChoice, fonts: Fonts) -> Result<Self> {
         let server = Server::start(folder, Port::take(0)?)?;
         let url = server.url();

@@ -84,6 +84,8 @@ impl Feature<NavigationSignals> {
         });
         let link = Link { step: Some(steps), event, block, ..Link::default() };
         if let Some(opened) = self.session.shown_recording() {
+            // The steps of a program that runs are others soon.
+            let link = if self.session.live().shows_steps() { Link::default() } else { link };
             let sample = Sample::of_file(&opened.name);
             let is_beside = self.session.files().beside.with(|beside| beside.as_ref() == Some(&opened.name));
             let file = opened.run.opened.as_ref().filter(|file| file.devices.len() > 1);

@@ -32,7 +32,7 @@ pub(crate) fn lab(session: Session) -> AnyView {
         <div class="lab pad" data-testid="lab">
             {about_host(session)}
             {move || (!is_first.get()).then(|| verdict::verdict(session))}
-            {details(session)}
+            {move || (!session.live().shows_steps()).then(|| details(session))}
         </div>
     }
     .into_any()

@@ -221,7 +221,8 @@ pub(crate) fn live_region(session: Session) -> AnyView {
     };
     let mut is_first = true;
     effect(move || {
-        let is_playing = session.player.with(|player| player.is_playing);
+        // A running program moves by itself, too.
+        let is_playing = session.player.with(|player| player.is_playing) || session.live().moves();
         let _ = session.run.get();
         delay.cancel();
         // Nothing has to be read out when the page opens, or while it plays.

@@ -93,7 +93,8 @@ fn devices(session: Session, opened: &OpenedFile) -> Option<AnyView> {
 pub(crate) fn headline(session: Session) -> AnyView {
     let content = move || {
         let opened = session.shown_recording()?;
-        Some(comparison_line(&opened.comparison.get()))
+        // Steps of a running program are not compared.
+        (!session.live().shows_steps()).then(|| comparison_line(&opened.comparison.get()))
     };
     view! { {content} }.into_any()
 }

@@ -126,6 +126,10 @@ function!(
     lab_question in workbench(session: Session) -> () => session.lab().ask_here()
 );
 function!(
+    /// Follows the programs that run beside the page.
+    programs in workbench(session: Session, name: String) -> () => session.live().follow(name)
+);
+function!(
     /// Saves the figure as an SVG or a PNG file.
     figure_file in workbench(session: Session, is_svg: bool) -> () => export::save_figure(session, is_svg)
 );
@@ -160,6 +164,11 @@ pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], LoadE
 /// question's code nor the workbench can be loaded, so the question is dropped.
 pub(crate) fn ask_lab(session: Session) {
     when_ready(lab_question(session), drop);
+}
+
+/// Follows the programs that run beside the page. Without the command that serves it, the page has no code.
+pub(crate) fn follow_program(session: Session, name: String) {
+    when_ready(programs(session, name), drop);
 }
 
 /// Saves the figure as an SVG or a PNG file, at once if the code is loaded, else as soon as it is fetched.

@@ -33,6 +33,8 @@ mod story;
 mod teaching;
 mod touch;
 mod verdicts;
+#[cfg(target_os = "linux")]
+mod watch;
 
 use std::path::{Path, PathBuf};
 

@@ -13,7 +13,7 @@ const LAPTOP: Window = Window { width: 1366, height: 768 };
 const PHONE: Window = Window { width: 390, height: 844 };
 
 /// The most that a reader has to choose from.
-const MOST_CONTROLS: usize = 35;
+pub(crate) const MOST_CONTROLS: usize = 35;
 
 /// Opens a file and waits for its verdict.
 fn open(page: &Page, file: &std::path::Path) -> Result<()> {
@@ -42,7 +42,7 @@ fn resize(page: &Page, window: Window) -> Result<()> {
 
 /// The names of all controls that are displayed, whether or not they are scrolled out of sight. The link that
 /// skips the head of the page is above the page until it has the focus.
-fn controls(page: &Page) -> Result<Vec<String>> {
+pub(crate) fn controls(page: &Page) -> Result<Vec<String>> {
     let script = "
         const kinds = 'a[href], button, input, select, textarea, summary, [role=slider], [role=separator]';
         return [...document.querySelectorAll(kinds)]

@@ -21,6 +21,7 @@ use crate::program::{DEFAULT_GPU, fit_command};
 use crate::session::Session;
 use crate::view::holders::{holding_table, line_swatch};
 use crate::view::kit::{button, click, flag, text};
+use crate::view::live;
 use crate::view::program::again;
 use crate::view::ranks::verdict_is_about;
 
@@ -42,7 +43,9 @@ pub(super) fn verdict(session: Session) -> AnyView {
     // A question under other conditions makes the verdict again.
     let is_old =
         Memo::new(move |_| session.lab().work.with(Option::is_some) && session.lab().is_verdict_old());
+    let is_live = Memo::new(move |_| session.live().shows_steps());
     let content = move || match found.get() {
+        _ if is_live.get() => live::forecast(session),
         Some((found, conditions, searched)) => answer(session, &found, &conditions, searched.as_deref()),
         None if is_busy.get() => ().into_any(),
         None => {
