@@ -83,9 +83,8 @@ fn written_and_read(release: Release, conf: &str) -> SnapshotFile {
     let config = AllocatorConfig::parse(conf, release).expect("the settings are PyTorch's");
     let mut ours = CachingAllocator::new(VirtualDevice::new(capacity), config, Recorder::new(info));
     let mut held = Vec::new();
-    for index in 0..200_u64 {
-        let size =
-            Bytes::new([300, 512, 1000, 4096, 700_000, 1 << 20, 3 << 20, 11 << 20][index as usize % 8]);
+    for index in 0..200_usize {
+        let size = Bytes::new([300, 512, 1000, 4096, 700_000, 1 << 20, 3 << 20, 11 << 20][index % 8]);
         held.push(ours.allocate(size, StreamId::DEFAULT).expect("the device is large"));
         if index % 3 == 0 {
             let oldest = held.remove(held.len() / 2);

@@ -46,7 +46,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect that a version of PyTorch names behind its `+`; CUDA where it names none of the others.
+    /// The dialect that a version of PyTorch names after its `+`; CUDA where it names none of the others.
     #[must_use]
     pub fn of_version(version: &str) -> Self {
         let local = version.split_once('+').map_or("", |(_, local)| local);

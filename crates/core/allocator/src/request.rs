@@ -182,7 +182,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Leaves the front of a block of an expandable segment free, up to where the dialect lets a large block
-    /// begin, if the request fits behind it.
+    /// begin, if the request fits after it.
     fn align_start(&mut self, index: BlockIndex, params: &AllocParams) {
         let Some(step) = self.config.release().dialect().expandable_alignment() else { return };
         if !params.expands || params.rounded < size::LARGE_SEGMENT_ROUNDING {
@@ -195,7 +195,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return;
         }
         let front = self.cut_below(index, skipped);
-        // The front is the old block, which keeps its request, and the block behind it is new.
+        // The front is the old block, which keeps its request, and the block after it is new.
         self.blocks[front].requested = requested;
         self.blocks[index].requested = Bytes::ZERO;
         self.put_in_pool(front);

@@ -184,7 +184,7 @@ impl MemoryState {
     }
 
     /// Notes that the front of the last split was not allocated, as Ascend's allocator leaves one: the front is
-    /// the old block and keeps its request, and the block behind it is new.
+    /// the old block and keeps its request, and the block after it is new.
     fn keep_front_free(&mut self, id: BlockId) -> Result<(), StateError> {
         let Some(front) = self.fresh_front.take_if(|front| *front != id) else { return Ok(()) };
         let addr = self.find(id)?.addr;

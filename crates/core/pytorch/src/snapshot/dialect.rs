@@ -18,7 +18,7 @@ pub(super) fn dialect_of(devices: &[DeviceSnapshot]) -> Dialect {
         .unwrap_or_default()
 }
 
-/// The request of each allocation behind which another allocation begins, at a distance that the rounding of
+/// The request of each allocation after which another allocation begins, at a distance that the rounding of
 /// a dialect explains, and this distance.
 fn neighbors(device: &DeviceSnapshot) -> impl Iterator<Item = (Bytes, Bytes)> {
     let entries = || {
