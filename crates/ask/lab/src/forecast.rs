@@ -13,7 +13,7 @@ use blockyard_workload::Request;
 use self::periodic::Periodic;
 use crate::limited_run::FixedConditions;
 use crate::outcome::bytes;
-use crate::{Conditions, Forecast, LabError, Leaks, Run};
+use crate::{Conditions, Forecast, LabError, Leaks, Run, plain_candidates};
 
 /// Replays have at most about this many requests; a growth that takes longer is continued in a straight line.
 const MAX_REQUESTS: usize = 1 << 19;
@@ -288,6 +288,49 @@ pub fn forecast(
     conditions: &Conditions,
     on_done: OnDone,
 ) -> Result<Option<Forecast>, LabError> {
+    let Some((forecaster, left_out)) = running(run, later)? else { return Ok(None) };
+    Ok(forecaster.forecast(conditions, on_done)?.map(|found| found.counted_after(left_out)))
+}
+
+/// The [plain setting](plain_candidates) under which a program that is still running goes on longest, and what
+/// becomes of it: the first under which no later iteration fails. `None` if none can be replayed.
+///
+/// A break of `on_done` ends the search with the best setting so far.
+///
+/// # Errors
+///
+/// [`LabError::NoTrace`] for a run without requests.
+pub fn forecast_settings(
+    run: &Run,
+    later: &[usize],
+    conditions: &Conditions,
+    on_done: OnDone,
+) -> Result<Option<(String, Forecast)>, LabError> {
+    let Some((forecaster, left_out)) = running(run, later)? else { return Ok(None) };
+    let last = |found: &Forecast| match found {
+        Forecast::Finishes => u64::MAX,
+        Forecast::Fails { iteration, .. } | Forecast::Passes { iteration } => *iteration,
+    };
+    let mut best: Option<(String, Forecast)> = None;
+    for conf in plain_candidates(run, conditions) {
+        let found = match forecaster.forecast(&conditions.and_conf(&conf), on_done) {
+            Ok(Some(found)) => found.counted_after(left_out),
+            Ok(None) => continue,
+            Err(_) => break,
+        };
+        let is_end = found == Forecast::Finishes;
+        if best.as_ref().is_none_or(|(_, best)| last(best) < last(&found)) {
+            best = Some((conf, found));
+        }
+        if is_end {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// The iterations of a program that is still running, and how many of the first ones are left out.
+fn running<'a>(run: &'a Run, later: &[usize]) -> Result<Option<(Forecaster<'a>, u64)>, LabError> {
     run.require_requests()?;
     let is_counted = |request: &Request| matches!(request, Request::Allocate { .. } | Request::Free { .. });
     let counted = run.requests().iter().enumerate().rev().filter(|(_, request)| is_counted(request));
@@ -298,9 +341,7 @@ pub fn forecast(
     // The last iteration is whole too.
     ends.push(total);
     let of_last = |left_out: usize| Some((Forecaster::of_ends(run, ends.get(left_out..)?)?, left_out as u64));
-    let found = of_last(0).or_else(|| of_last(ends.len().saturating_sub(MIN_ENDS)));
-    let Some((forecaster, left_out)) = found else { return Ok(None) };
-    Ok(forecaster.forecast(conditions, on_done)?.map(|found| found.counted_after(left_out)))
+    Ok(of_last(0).or_else(|| of_last(ends.len().saturating_sub(MIN_ENDS))))
 }
 
 /// `iteration 88`, `iteration 88 to 91` between the bounds of a limit, `about iteration 4,000` in an estimate;

@@ -100,7 +100,7 @@ pub use conditions::{Conditions, device_text, gpu_for_pytorch, known_gpus};
 pub use diff::{diff, diff_iterations};
 pub use difference::first_difference;
 pub use error::LabError;
-pub use forecast::forecast;
+pub use forecast::{forecast, forecast_settings};
 pub use gap::gap;
 pub use keepers::{FoundKeepers, IterationEnds, keeper_growth_text, keeper_text, keepers, shown_keepers};
 pub use leaks::{Leaks, leaks};

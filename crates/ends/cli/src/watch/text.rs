@@ -120,17 +120,49 @@ pub(super) fn compared(compared: u64, different: u64) -> String {
     }
 }
 
+/// The forecast of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct DeviceForecast {
+    pub(super) device: u32,
+    /// `None` where its steps are not equal.
+    pub(super) own: Option<Forecast>,
+    /// Where a step fails: the setting under which the program goes on, and what becomes of it.
+    pub(super) setting: Option<(String, Forecast)>,
+}
+
+impl DeviceForecast {
+    /// Whether the other says the same about this device, without settings.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.device == other.device && forecast_kind(self.own.as_ref()) == forecast_kind(other.own.as_ref())
+    }
+}
+
 /// The forecasts of all devices that have one.
-pub(super) fn forecasts(all: &[(u32, Option<Forecast>)]) -> String {
-    let text = |(device, of): &(u32, Option<Forecast>)| {
-        let name = if all.len() > 1 { format!("cuda:{device}: ") } else { String::new() };
-        format!("{name}{}", forecast(of.as_ref()))
+pub(super) fn forecasts(all: &[DeviceForecast]) -> String {
+    let text = |of: &DeviceForecast| {
+        let name = if all.len() > 1 { format!("cuda:{}: ", of.device) } else { String::new() };
+        let setting =
+            of.setting.as_ref().map(|(conf, found)| setting(conf, found)).map(|text| format!("; {text}"));
+        format!("{name}{}{}", forecast(of.own.as_ref()), setting.unwrap_or_default())
     };
     if all.is_empty() { forecast(None) } else { all.iter().map(text).collect::<Vec<_>>().join("; ") }
 }
 
+/// What becomes of the program under a setting.
+fn setting(conf: &str, found: &Forecast) -> String {
+    let name = if conf.is_empty() { "the default setting" } else { conf };
+    match found {
+        Forecast::Finishes => format!("with {name} no step fails"),
+        Forecast::Passes { .. } => format!("with {name} {}", forecast(Some(found))),
+        Forecast::Fails { iteration, is_estimate, .. } => {
+            let about = if *is_estimate { "about " } else { "" };
+            format!("{name} postpones it to {about}step {}", grouped(*iteration))
+        }
+    }
+}
+
 /// A forecast whose iterations are steps, as a sentence; `None` where the steps are not equal.
-pub(super) fn forecast(forecast: Option<&Forecast>) -> String {
+fn forecast(forecast: Option<&Forecast>) -> String {
     match forecast {
         None => "not periodic yet".to_owned(),
         Some(Forecast::Finishes) => "the memory repeats, and no later step fails".to_owned(),
@@ -149,8 +181,8 @@ pub(super) fn forecast(forecast: Option<&Forecast>) -> String {
 }
 
 /// What forecasts say, without what changes from step to step.
-pub(super) fn forecast_kinds(all: &[(u32, Option<Forecast>)]) -> Vec<String> {
-    let kinds: Vec<String> = all.iter().map(|(_, of)| forecast_kind(of.as_ref())).collect();
+pub(super) fn forecast_kinds(all: &[DeviceForecast]) -> Vec<String> {
+    let kinds: Vec<String> = all.iter().map(|of| forecast_kind(of.own.as_ref())).collect();
     if kinds.is_empty() { vec![forecast_kind(None)] } else { kinds }
 }
 
@@ -214,5 +246,9 @@ mod tests {
         };
         assert_eq!(forecast(Some(&estimate(42_726))), "at this growth about step 42,726 fails");
         assert_eq!(forecast_kind(Some(&estimate(42_726))), forecast_kind(Some(&estimate(42_801))));
+        assert_eq!(setting("", &Forecast::Finishes), "with the default setting no step fails");
+        assert_eq!(setting("a:1", &estimate(42_801)), "a:1 postpones it to about step 42,801");
+        let passes = Forecast::Passes { iteration: 2_999 };
+        assert_eq!(setting("a:1", &passes), "with a:1 no step before step 3,000 fails");
     }
 }
