@@ -1,6 +1,7 @@
 //! `blockyard watch`: a running program, step by step, with the step at which it will run out of memory.
 
 mod live;
+mod picture;
 mod processes;
 mod program;
 mod stop;
@@ -23,6 +24,7 @@ use blockyard_watch::{Decoder, LIBRARY, environment, write_attach, write_hook};
 use clap::Args;
 
 use self::live::LivePrograms;
+use self::picture::Screen;
 use self::processes::Processes;
 use self::program::{ProgramReader, stem};
 use self::stop::{Stop, StopSignal};
@@ -35,6 +37,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
 pub(crate) struct WatchOptions {
     /// The program with its arguments, as you start it: `python train.py`, `torchrun ...`, `blockyard dry-run
     /// train.py`.
@@ -68,6 +71,10 @@ pub(crate) struct WatchOptions {
     /// Which signal that is.
     #[arg(long, value_enum, default_value = "usr1", requires = "stop_before_failure")]
     signal: StopSignal,
+    /// Draw a picture in the lower rows of the terminal in place of a line for each step: peaks under the limit, the
+    /// forecast, the lines that hold most. The program's output scrolls above.
+    #[arg(long = "terminal", conflicts_with = "listen")]
+    draws_picture: bool,
     /// Show the program in the page while it runs, and its recording at the end.
     #[arg(long = "page")]
     opens_page: bool,
@@ -83,6 +90,7 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
     let Some(library) = find_library("BLOCKYARD_WATCH", LIBRARY) else {
         bail!("{LIBRARY} is not beside this command: `cargo build -p blockyard-watch` makes it");
     };
+    let mut screen = if options.draws_picture { Some(Screen::open()?) } else { None };
     let live = if options.opens_page { Some(serve(options)?) } else { None };
     let temporary =
         tempfile::Builder::new().prefix("blockyard-watch-").tempdir().context("a folder for the socket")?;
@@ -106,12 +114,16 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
     };
     let has_ended = Arc::new(AtomicBool::new(false));
     let stop = options.stop_before_failure.map(|steps| Stop::new(steps, options.signal));
-    let processes = Arc::new(Processes::new(stop, live));
+    let picture = screen.as_ref().map(|screen| screen.picture.clone());
+    let processes = Arc::new(Processes::new(stop, live, picture));
     let mut readers: Vec<JoinHandle<()>> = Vec::new();
     let status = loop {
         accept(&listener, &options.out, &processes, &has_ended, &mut readers);
         if let Some(status) = target.ended()? {
             break status;
+        }
+        if let Some(screen) = &mut screen {
+            screen.draw();
         }
         std::thread::sleep(PAUSE);
     };
@@ -125,6 +137,7 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
         // A fault of a reader was printed by its thread.
         let _ = reader.join();
     }
+    drop(screen);
     if let Some(live) = &processes.live {
         live.wait_for_page();
     }

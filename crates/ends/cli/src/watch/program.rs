@@ -134,11 +134,9 @@ impl ProgramReader {
             for (device, lost) in std::mem::take(&mut self.lost) {
                 self.say.note(&text::gap(device, lost));
             }
-            match self.processes.note_step(self.say.name(), self.watched.step, &steps) {
-                Some(lines) => lines.iter().for_each(|line| Say::default().line(line)),
-                None => steps
-                    .iter()
-                    .for_each(|step| self.say.line(&text::step(self.watched.step, step, steps.len() > 1))),
+            match &self.say.picture {
+                Some(picture) => picture.add_step(self.say.name(), &self.watched, &steps),
+                None => self.print_step(&steps),
             }
             if let Some(stop) = &self.processes.stop {
                 stop.note_step(self.watched.hello.pid, self.watched.step, &self.say);
@@ -149,6 +147,16 @@ impl ProgramReader {
             self.ask(&steps);
         }
         Ok(())
+    }
+
+    /// Prints the line of a step; ranks share one.
+    fn print_step(&self, steps: &[DeviceStep]) {
+        match self.processes.note_step(self.say.name(), self.watched.step, steps) {
+            Some(lines) => lines.iter().for_each(|line| Say::default().line(line)),
+            None => steps
+                .iter()
+                .for_each(|step| self.say.line(&text::step(self.watched.step, step, steps.len() > 1))),
+        }
     }
 
     fn begin(&mut self, hello: &Hello) {
@@ -162,7 +170,7 @@ impl ProgramReader {
             self.out.set_extension(format!("{name}.pickle"));
         }
         let live = self.processes.live.as_ref().map(|live| live.add(&stem(&self.out)));
-        self.say = Say::of(&name, live);
+        self.say = Say::of(&name, live, self.processes.picture.clone());
         if let Some(why) = &hello.no_stacks {
             self.say.note(&format!("lines are not known: {why}"));
         }
@@ -186,13 +194,15 @@ impl ProgramReader {
                 }
                 add_settings(&question, &runs, &before, &mut answers);
                 let text = text::forecasts(&answers);
+                let fails = failing_step(&answers).is_some();
                 if let Some(live) = &say.live {
-                    let fails = failing_step(&answers).is_some();
                     live.tell(|told| told.forecast = Some((text.clone(), fails)));
                 }
                 // About the same again is not printed again.
                 let kinds = text::forecast_kinds(&answers);
-                if printed.as_ref() != Some(&kinds) {
+                if let Some(picture) = &say.picture {
+                    picture.set_forecast(say.name(), &text, fails);
+                } else if printed.as_ref() != Some(&kinds) {
                     say.line(&format!("forecast: {text}"));
                     printed = Some(kinds);
                 }

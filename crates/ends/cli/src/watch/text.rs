@@ -8,20 +8,23 @@ use blockyard_record::{Bytes, counted, grouped};
 use blockyard_watch::DeviceStep;
 
 use super::live::LiveProgram;
+use super::picture::Picture;
 
-/// Prints lines to standard error, each with the name of the process, and tells the page.
+/// Prints lines to standard error, each with the name of the process, and tells the page and the picture.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Say {
     name: String,
     /// `None` where no page is served.
     pub(super) live: Option<Arc<LiveProgram>>,
+    /// `None` where steps and forecasts are lines.
+    pub(super) picture: Option<Arc<Picture>>,
 }
 
 impl Say {
     /// Says under the name of a process; empty for the only one.
-    pub(super) fn of(name: &str, live: Option<Arc<LiveProgram>>) -> Self {
+    pub(super) fn of(name: &str, live: Option<Arc<LiveProgram>>, picture: Option<Arc<Picture>>) -> Self {
         let name = if name.is_empty() { String::new() } else { format!("{name} ") };
-        Self { name, live }
+        Self { name, live, picture }
     }
 
     /// The name of the process, or nothing.
@@ -33,11 +36,14 @@ impl Say {
         eprintln!("[watch] {}{text}", self.name);
     }
 
-    /// A line that the page keeps among the notes.
+    /// A line that the page and the picture keep among the notes.
     pub(super) fn note(&self, text: &str) {
         self.line(text);
         if let Some(live) = &self.live {
             live.note(text);
+        }
+        if let Some(picture) = &self.picture {
+            picture.note(format!("{}{text}", self.name));
         }
     }
 }
