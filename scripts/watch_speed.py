@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What it costs to be watched: the time of a step, the median and the least of several.
 
-python scripts/watch_speed.py gpt                          # or resnet, or small: 20,000 small tensors in a step
+python scripts/watch_speed.py gpt                          # or host (the GPU waits), resnet, small (20,000 tensors)
 blockyard watch -- python scripts/watch_speed.py gpt
 python scripts/watch_speed.py gpt history                  # under PyTorch's own recording with Python stacks
 """
@@ -30,6 +30,13 @@ if what == "gpt":
     optimizer = torch.optim.AdamW(model.parameters())
     x = torch.randn(16, 256, 512, device="cuda")
     steps = 40
+elif what == "host":
+    # So small that the GPU waits for the host.
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda")
+    model = nn.TransformerEncoder(layer, 12).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    x = torch.randn(2, 16, 64, device="cuda")
+    steps = 60
 elif what == "resnet":
     import torchvision
 

@@ -35,9 +35,9 @@ use crate::session::{Feature, Source};
 /// The card of the open lesson, with the reader's answer and exercise on the card.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LessonState {
-    /// The number of the card, counted from 0.
+    /// The index of the card.
     pub(crate) card: usize,
-    /// The number of the card whose exercise `text` belongs to: in a chapter that of its only exercise.
+    /// The index of the card whose exercise `text` belongs to: in a chapter that of its only exercise.
     pub(crate) exercise_card: usize,
     /// Whether the answer to the card's question is shown, because the reader answered or gave up.
     pub(crate) is_revealed: bool,

@@ -228,9 +228,9 @@ fn go_to_lesson(session: Session, id: &'static str) -> Handler<ev::MouseEvent> {
 /// The lesson with which a newcomer begins, and the lesson about the events of the story, each with the
 /// label of its button. The minutes of a lesson are in its file, which this screen does without.
 const FIRST_LESSON: &str = "tensor";
-const FIRST_LABEL: &str = "Lesson 1: what a tensor costs, 3 minutes";
+const FIRST_LABEL: &str = "Lesson 1: what a tensor costs, 10 minutes";
 const ANSWER_LESSON: &str = "nvidia-smi";
-const ANSWER_LABEL: &str = "Lesson 3: why nvidia-smi did not fall, 5 minutes";
+const ANSWER_LABEL: &str = "Lesson 3: why nvidia-smi did not fall, 11 minutes";
 
 fn files(session: Session, samples: Samples) -> AnyView {
     let picker = FilePicker::new();

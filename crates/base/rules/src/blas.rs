@@ -89,7 +89,7 @@ impl BlasVariables {
     #[must_use]
     pub fn cublaslt_size(&self, release: Release, default: Bytes, cublas_size: Bytes) -> Bytes {
         let own = self.lt_size.unwrap_or(default);
-        if release == Release::V2_11 && self.is_unified.is_none() { own.min(cublas_size) } else { own }
+        if release.minor() == 11 && self.is_unified.is_none() { own.min(cublas_size) } else { own }
     }
 }
 

@@ -10,26 +10,37 @@ use crate::{Bytes, Dialect};
 /// A minor release of PyTorch, and whose GPUs its build is for. Patch releases have the rules of their minor
 /// release.
 ///
-/// Releases have no public order: what a release does is a method, so that no other crate decides it. The
+/// Releases have no public order: what a release does is a method here. The
 /// written form is `2.11` for CUDA, and `2.11+xpu`, `2.11+rocm` or `2.11+npu` for another
 /// [dialect](Release::dialect).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Release {
-    minor: Minor,
+    /// The number after the first point, one of those in `KNOWN`.
+    minor: u8,
     dialect: Dialect,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-enum Minor {
-    V8,
-    V9,
-    V10,
-    V11,
-    V12,
-    V13,
-    V14,
-    #[default]
-    V15,
+/// The releases, oldest first and without a gap: the name, and what `torch.__version__` shows in the newest patch
+/// release, built for CUDA.
+const KNOWN: [(&str, &str); 8] = [
+    ("2.8", "2.8.0+cu128"),
+    ("2.9", "2.9.1+cu128"),
+    ("2.10", "2.10.0+cu128"),
+    ("2.11", "2.11.0+cu130"),
+    ("2.12", "2.12.1+cu130"),
+    ("2.13", "2.13.0+cu130"),
+    ("2.14", "2.14.1+cu130"),
+    ("2.15", "2.15.0+cu132"),
+];
+
+/// The number of the oldest release.
+const OLDEST: u8 = 8;
+
+/// [`Release::LATEST`].
+impl Default for Release {
+    fn default() -> Self {
+        Self::LATEST
+    }
 }
 
 /// What PyTorch advises at the end of the text of `torch.OutOfMemoryError`, where expandable segments serve
@@ -46,23 +57,23 @@ pub enum ExpandableAdvice {
 
 impl Release {
     /// 2.8 for CUDA.
-    pub const V2_8: Self = Self::cuda(Minor::V8);
+    pub const V2_8: Self = Self::cuda(8);
     /// 2.9 for CUDA.
-    pub const V2_9: Self = Self::cuda(Minor::V9);
+    pub const V2_9: Self = Self::cuda(9);
     /// 2.10 for CUDA.
-    pub const V2_10: Self = Self::cuda(Minor::V10);
+    pub const V2_10: Self = Self::cuda(10);
     /// 2.11 for CUDA.
-    pub const V2_11: Self = Self::cuda(Minor::V11);
+    pub const V2_11: Self = Self::cuda(11);
     /// 2.12 for CUDA.
-    pub const V2_12: Self = Self::cuda(Minor::V12);
+    pub const V2_12: Self = Self::cuda(12);
     /// 2.13 for CUDA.
-    pub const V2_13: Self = Self::cuda(Minor::V13);
+    pub const V2_13: Self = Self::cuda(13);
     /// 2.14 for CUDA.
-    pub const V2_14: Self = Self::cuda(Minor::V14);
+    pub const V2_14: Self = Self::cuda(14);
     /// 2.15 for CUDA.
-    pub const V2_15: Self = Self::cuda(Minor::V15);
+    pub const V2_15: Self = Self::cuda(15);
 
-    const fn cuda(minor: Minor) -> Self {
+    const fn cuda(minor: u8) -> Self {
         Self { minor, dialect: Dialect::Cuda }
     }
 
@@ -104,19 +115,14 @@ impl Release {
     /// programs.
     pub const OF_RECORDED_OPERATORS: Self = Self::V2_11;
 
+    const fn known(self) -> (&'static str, &'static str) {
+        KNOWN[(self.minor - OLDEST) as usize]
+    }
+
     /// The name without a patch number: `2.11`.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self.minor {
-            Minor::V8 => "2.8",
-            Minor::V9 => "2.9",
-            Minor::V10 => "2.10",
-            Minor::V11 => "2.11",
-            Minor::V12 => "2.12",
-            Minor::V13 => "2.13",
-            Minor::V14 => "2.14",
-            Minor::V15 => "2.15",
-        }
+        self.known().0
     }
 
     /// The release whose rules are taken for a version of PyTorch: its own, else the nearest that is known;
@@ -136,38 +142,20 @@ impl Release {
     /// What `torch.__version__` shows in the newest patch release, built for CUDA.
     #[must_use]
     pub const fn version(self) -> &'static str {
-        match self.minor {
-            Minor::V8 => "2.8.0+cu128",
-            Minor::V9 => "2.9.1+cu128",
-            Minor::V10 => "2.10.0+cu128",
-            Minor::V11 => "2.11.0+cu130",
-            Minor::V12 => "2.12.1+cu130",
-            Minor::V13 => "2.13.0+cu130",
-            Minor::V14 => "2.14.1+cu130",
-            Minor::V15 => "2.15.0+cu132",
-        }
+        self.known().1
     }
 
     /// Whether this is the other release or a later one.
     #[inline]
     #[must_use]
     pub(crate) const fn is_at_least(self, other: Self) -> bool {
-        self.minor as u8 >= other.minor as u8
+        self.minor >= other.minor
     }
 
     /// The number after the first point: 11 for 2.11.
     #[must_use]
     pub const fn minor(self) -> u32 {
-        match self.minor {
-            Minor::V8 => 8,
-            Minor::V9 => 9,
-            Minor::V10 => 10,
-            Minor::V11 => 11,
-            Minor::V12 => 12,
-            Minor::V13 => 13,
-            Minor::V14 => 14,
-            Minor::V15 => 15,
-        }
+        self.minor as u32
     }
 
     /// Whether the allocator takes each open scope on a memory pool for a graph capture. From 2.13 on a
@@ -184,7 +172,7 @@ impl Release {
     #[inline]
     #[must_use]
     pub const fn oldest_block_first(self) -> bool {
-        matches!(self.minor, Minor::V12)
+        self.minor == 12
     }
 
     /// Whether settings have one parser and count in `PYTORCH_CUDA_ALLOC_CONF` alone; from 2.10 on there are
@@ -280,10 +268,12 @@ impl Release {
     /// What the text of `torch.OutOfMemoryError` advises for a request that expandable segments serve.
     #[must_use]
     pub const fn expandable_advice(self) -> ExpandableAdvice {
-        match self.minor {
-            Minor::V15 => ExpandableAdvice::AddressReserve,
-            Minor::V14 => ExpandableAdvice::None,
-            _ => ExpandableAdvice::TryExpandableSegments,
+        if self.is_at_least(Self::V2_15) {
+            ExpandableAdvice::AddressReserve
+        } else if self.is_at_least(Self::V2_14) {
+            ExpandableAdvice::None
+        } else {
+            ExpandableAdvice::TryExpandableSegments
         }
     }
 
@@ -292,8 +282,8 @@ impl Release {
     pub const fn advised_variable_and_page(self) -> (&'static str, &'static str) {
         const OLD_PAGE: &str = "https://pytorch.org/docs/stable/notes/cuda.html#environment-variables";
         match self.minor {
-            Minor::V8 | Minor::V9 => ("PYTORCH_CUDA_ALLOC_CONF", OLD_PAGE),
-            Minor::V10 => ("PYTORCH_ALLOC_CONF", OLD_PAGE),
+            8 | 9 => ("PYTORCH_CUDA_ALLOC_CONF", OLD_PAGE),
+            10 => ("PYTORCH_ALLOC_CONF", OLD_PAGE),
             _ => (
                 "PYTORCH_CUDA_ALLOC_CONF",
                 "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf",

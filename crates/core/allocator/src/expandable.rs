@@ -154,9 +154,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// The lowest run of inactive and unmapped blocks of the stream that is long enough
     /// (`find_expandable_block`).
     fn find_addresses(&self, params: &AllocParams) -> Option<BlockIndex> {
-        let unmapped = self.free_lists[params.list].unmapped.iter().map(|(_, index)| *index);
+        let mut unmapped = self.free_lists[params.list].unmapped.iter().map(|(_, index)| *index);
         let is_available = |index: BlockIndex| self.blocks[index].is_available();
-        let mut unmapped = unmapped;
         unmapped.find_map(|unmapped| {
             let start =
                 self.blocks[unmapped].previous.filter(|previous| is_available(*previous)).unwrap_or(unmapped);

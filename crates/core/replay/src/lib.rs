@@ -32,7 +32,7 @@
 //! | --- | --- | --- |
 //! | `Dispatcher` | one request: calls the allocator, and keeps which block a tensor has | all below |
 //! | [`Runner`] | one request at a time, with its [`StepOutcome`](blockyard_record::StepOutcome) and the sentence of its step; records | the page's workbench, [`run`], [`verify`] |
-//! | [`CheckedRun`] | a `Runner` on a device with real memory, whose blocks have patterns | `blockyard play`, tests of devices |
+//! | [`CheckedRun`] | a `Runner` on a device with real memory, whose blocks have patterns | the page on WebGPU, tests of devices |
 //! | [`Replayer`] | up to the next failed request; keeps neither results nor sentences | questions of the lab, which replay a run hundreds of times |
 //! | [`PreparedWorkload`] | nothing: requests whose tensors share slots, so that a replay touches little memory | `Replayer`, [`totals`], [`sweep`] |
 //! | [`ReplayableRun`] | nothing: a recorded run with its requests, and the memory before the first of them | [`verify`], the lab |

@@ -93,7 +93,7 @@ impl Watched {
         let go_on = &mut |_done| std::ops::ControlFlow::Continue(());
         let file = read(pickle, go_on).map_err(|error| format!("a snapshot of the program: {error}"))?;
         self.settings = file.settings;
-        let release: Release = self.hello.torch.parse().unwrap_or_default();
+        let release = Release::nearest(&self.hello.torch);
         let (conf, _left_out) = known_config(&self.settings.conf, release);
         let config = AllocatorConfig::parse(&conf, release).unwrap_or_default();
         for index in 0..self.devices.len() {

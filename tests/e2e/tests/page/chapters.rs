@@ -63,7 +63,9 @@ fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
         let card = "[data-card='3']";
         // Neither the text nor the title gives the answer away.
         page.wait_text(card, "What will happen?")?;
-        page.wait_until("!document.querySelector('[data-card=\"3\"] .chapter-told').checkVisibility()")?;
+        page.wait_until(
+            "!document.querySelector('[data-card=\"3\"] .chapter-told .chapter-told').checkVisibility()",
+        )?;
         drag(page, "draw", 12)?;
         page.wait_text(card, "Your mark: 3 MiB")?;
         page.click(&format!("{card} {}", id("draw-answer")))?;

@@ -142,7 +142,7 @@ fn the_next_lesson_opens_while_the_figure_of_the_last_card_moves() -> Result<()>
     // The next frame was to draw a figure that had been removed, and the page stopped.
     for (card, next) in [
         ("oom-message&card=9", "Reading a snapshot"),
-        ("cache&card=7", "Splits"),
+        ("peaks&card=6", "Splits"),
         ("fragmentation&card=6", "Settings"),
     ] {
         at(&format!("/#lesson={card}"), |page| {
@@ -238,7 +238,7 @@ fn a_word_of_the_glossary_opens_in_the_lesson() -> Result<()> {
         page.click(".word-popup:popover-open a")?;
         page.wait_until("location.hash === '#glossary=cuda-context'")?;
         page.execute("history.back()", &[])?;
-        page.wait_text(&id("card-position"), "Card 1 of")
+        page.wait_text("[data-card='0']", "CUDA context")
     })
 }
 
@@ -252,7 +252,7 @@ fn lessons_stand_in_parts_and_their_texts_come_after_the_first_screen() -> Resul
         )?;
         let expected = json!([
             ["The terms", 4],
-            ["How the allocator works", 5],
+            ["How the allocator works", 3],
             ["What a training holds", 6],
             ["When memory runs out", 4],
             ["Several GPUs", 1]
@@ -262,7 +262,7 @@ fn lessons_stand_in_parts_and_their_texts_come_after_the_first_screen() -> Resul
         // A sentence of the first lesson is in the module of the lessons, and not in that of the first
         // screen.
         let found = page.execute_async(
-            "const has = async (file) => new TextDecoder('latin1').decode(await (await fetch(file)).arrayBuffer()).includes('Numbers times bytes'); return Promise.all(['blockyard-web_bg.wasm', 'blockyard-web-lessons.wasm'].map(has))",
+            "const has = async (file) => new TextDecoder('latin1').decode(await (await fetch(file)).arrayBuffer()).includes('Each number takes four bytes'); return Promise.all(['blockyard-web_bg.wasm', 'blockyard-web-lessons.wasm'].map(has))",
             &[],
         )?;
         ensure!(found == json!([false, true]), "{found}");

@@ -170,7 +170,6 @@ impl MemoryState {
         let (pool, was_whole, is_expandable) =
             (self.pool_of(block), block.is_whole(), self.is_expandable(block));
         let remainder = block.size.checked_sub(size).ok_or(StateError::Unfitting(id))?;
-        self.keep_front_free(id)?;
         self.cut_below(id, front, size)?;
         if is_expandable {
             // PyTorch counts inactive splits only in segments that the driver allocated whole.
@@ -183,19 +182,6 @@ impl MemoryState {
         Ok(())
     }
 
-    /// Notes that the front of the last split was not allocated, as Ascend's allocator leaves one: the front is
-    /// the old block and keeps its request, and the block after it is new.
-    fn keep_front_free(&mut self, id: BlockId) -> Result<(), StateError> {
-        let Some(front) = self.fresh_front.take_if(|front| *front != id) else { return Ok(()) };
-        let addr = self.find(id)?.addr;
-        // Events of a trace that was read may have merged the front since.
-        if self.find(front).is_ok_and(|front| front.addr.offset(front.size) == addr) {
-            let requested = std::mem::take(&mut self.find_mut(id)?.requested);
-            self.find_mut(front)?.requested = requested;
-        }
-        Ok(())
-    }
-
     pub(super) fn allocate(
         &mut self,
         id: BlockId,
@@ -203,7 +189,6 @@ impl MemoryState {
         requested: Bytes,
         is_oversize: bool,
     ) -> Result<(), StateError> {
-        self.keep_front_free(id)?;
         let is_fresh = self.fresh_front.take() == Some(id);
         let block = self.find_mut(id)?;
         if block.state != BlockState::Inactive || requested > block.size {
