@@ -33,8 +33,9 @@ const LATER: [Budget; 10] = [
         // with the time chart (31 kB). With the search for the largest batch, what an answer of an exercise
         // does otherwise than the solution, and archives and notebooks that a class hands in (34 kB). With the
         // curve of the batches that fit (2 kB). With the limit, the failure and the peaks in the figure of
-        // allocations, which is the only one of a file (3 kB).
-        most: 747_000,
+        // allocations, which is the only one of a file (3 kB). With chapters, whose sliders play the lesson again,
+        // and the view of a program that runs (36 kB).
+        most: 784_000,
     },
     Budget {
         what: "worker, once the page rests",

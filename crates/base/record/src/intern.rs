@@ -2,23 +2,76 @@
 
 use std::hash::Hasher;
 
-use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 
 use crate::TextId;
 use crate::encoding::EncodingError;
 
-/// A hash table from values to their numbers.
+/// A hash table from values to their numbers. At most half of the entries are in use, and an entry is four
+/// bytes.
 ///
 /// The table stores only numbers; the caller stores the values and compares them. A map with copies of the
 /// keys would take four times the memory, which matters for a file with ten million stacks.
-pub(crate) type Index = HashTable<u32>;
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Index {
+    /// Each entry is the number plus one; zero is a vacant entry. The length is a power of two.
+    entries: Vec<u32>,
+    count: usize,
+}
+
+impl Index {
+    /// The number that `is_equal` accepts, among the numbers with this hash.
+    pub(crate) fn find(&self, hash: u64, is_equal: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut place = self.start(hash)?;
+        loop {
+            let number = self.entries.get(place)?.checked_sub(1)?;
+            if is_equal(number) {
+                return Some(number);
+            }
+            place = (place + 1) & (self.entries.len() - 1);
+        }
+    }
+
+    /// Adds a number that is not in the table yet; `hash_of` returns the hash of any number in the table.
+    pub(crate) fn insert(&mut self, number: u32, hash: u64, hash_of: impl Fn(u32) -> u64) {
+        if (self.count + 1) * 2 > self.entries.len() {
+            let larger = (self.entries.len() * 2).max(16);
+            let old = std::mem::replace(&mut self.entries, vec![0; larger]);
+            for number in old.into_iter().filter_map(|place| place.checked_sub(1)) {
+                self.put(number, hash_of(number));
+            }
+        }
+        self.put(number, hash);
+        self.count += 1;
+    }
+
+    fn put(&mut self, number: u32, hash: u64) {
+        let Some(mut place) = self.start(hash) else { return };
+        // Half of the entries are vacant, so this loop ends.
+        while self.entries.get(place).is_some_and(|taken| *taken != 0) {
+            place = (place + 1) & (self.entries.len() - 1);
+        }
+        if let Some(vacant) = self.entries.get_mut(place) {
+            *vacant = number.saturating_add(1);
+        }
+    }
+
+    fn start(&self, hash: u64) -> Option<usize> {
+        let mask = self.entries.len().checked_sub(1)?;
+        // The high bits of the hash are better mixed than the low ones.
+        Some((hash >> 20) as usize & mask)
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.entries.capacity() * size_of::<u32>()
+    }
+}
 
 pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(bytes);
-    hasher.finish()
+    mixed(hasher.finish())
 }
 
 pub(crate) fn hash_numbers(numbers: &[u32]) -> u64 {
@@ -26,7 +79,11 @@ pub(crate) fn hash_numbers(numbers: &[u32]) -> u64 {
     for number in numbers {
         hasher.write_u32(*number);
     }
-    hasher.finish()
+    mixed(hasher.finish())
+}
+
+fn mixed(hash: u64) -> u64 {
+    (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// Interned texts: equal texts are stored once and have one number.
@@ -63,15 +120,15 @@ impl Texts {
     /// The number of the text; `None` once there are 4 GiB of texts.
     pub fn intern(&mut self, text: &str) -> Option<TextId> {
         let hash = hash_bytes(text.as_bytes());
-        if let Some(found) = self.index.find(hash, |number| self.get(TextId::new(*number)) == text) {
-            return Some(TextId::new(*found));
+        if let Some(found) = self.index.find(hash, |number| self.get(TextId::new(number)) == text) {
+            return Some(TextId::new(found));
         }
         let number = u32::try_from(self.ends.len()).ok().filter(|number| *number < u32::MAX)?;
         let end = u32::try_from(self.content.len().checked_add(text.len())?).ok()?;
         self.content.push_str(text);
         self.ends.push(end);
         let Self { content, ends, index } = self;
-        index.insert_unique(hash, number, |number| hash_bytes(part(content, ends, *number).as_bytes()));
+        index.insert(number, hash, |number| hash_bytes(part(content, ends, number).as_bytes()));
         Some(TextId::new(number))
     }
 
@@ -96,7 +153,7 @@ impl Texts {
     /// Bytes of memory.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.content.capacity() + self.ends.capacity() * size_of::<u32>() + self.index.allocation_size()
+        self.content.capacity() + self.ends.capacity() * size_of::<u32>() + self.index.size()
     }
 }
 

@@ -79,7 +79,7 @@ impl Default for Stacks {
             frame_index: Index::default(),
             stack_index: Index::default(),
         };
-        stacks.stack_index.insert_unique(hash_numbers(&[]), StackId::EMPTY.get(), |_| hash_numbers(&[]));
+        stacks.stack_index.insert(StackId::EMPTY.get(), hash_numbers(&[]), |_| hash_numbers(&[]));
         stacks
     }
 }
@@ -101,14 +101,14 @@ impl Stacks {
         let frame = [name.get(), filename.get(), line];
         let hash = hash_numbers(&frame);
         let Self { frames, frame_index, .. } = self;
-        let is_equal = |number: &u32| frames.get(*number as usize) == Some(&frame);
+        let is_equal = |number: u32| frames.get(number as usize) == Some(&frame);
         if let Some(found) = frame_index.find(hash, is_equal) {
-            return Some(FrameId::new(*found));
+            return Some(FrameId::new(found));
         }
         let number = u32::try_from(frames.len()).ok().filter(|number| *number < u32::MAX)?;
         frames.push(frame);
-        frame_index.insert_unique(hash, number, |number| {
-            frames.get(*number as usize).map_or(0, |frame| hash_numbers(frame))
+        frame_index.insert(number, hash, |number| {
+            frames.get(number as usize).map_or(0, |frame| hash_numbers(frame))
         });
         Some(FrameId::new(number))
     }
@@ -118,15 +118,15 @@ impl Stacks {
     pub fn intern_stack(&mut self, stack: &[u32]) -> Option<StackId> {
         let hash = hash_numbers(stack);
         let Self { members, ends, stack_index, .. } = self;
-        let found = stack_index.find(hash, |number| members_of(members, ends, *number) == stack);
+        let found = stack_index.find(hash, |number| members_of(members, ends, number) == stack);
         if let Some(found) = found {
-            return Some(StackId::new(*found));
+            return Some(StackId::new(found));
         }
         let number = u32::try_from(ends.len()).ok().filter(|number| *number < u32::MAX)?;
         let end = u32::try_from(members.len().checked_add(stack.len())?).ok()?;
         members.extend_from_slice(stack);
         ends.push(end);
-        stack_index.insert_unique(hash, number, |number| hash_numbers(members_of(members, ends, *number)));
+        stack_index.insert(number, hash, |number| hash_numbers(members_of(members, ends, number)));
         Some(StackId::new(number))
     }
 
@@ -182,8 +182,8 @@ impl Stacks {
         self.texts.size()
             + self.frames.capacity() * size_of::<[u32; 3]>()
             + (self.members.capacity() + self.ends.capacity()) * size_of::<u32>()
-            + self.frame_index.allocation_size()
-            + self.stack_index.allocation_size()
+            + self.frame_index.size()
+            + self.stack_index.size()
     }
 }
 
