@@ -70,7 +70,7 @@ fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
         page.wait_text(card, "Your mark: 3 MiB")?;
         page.click(&format!("{card} {}", id("draw-answer")))?;
         page.wait_text(card, "You drew 3 MiB. The allocator says 20 MiB: 17 MiB more than you drew.")?;
-        page.wait_text(card, "PyTorch took a segment of 20 MiB")?;
+        page.wait_text(card, "of 20 MiB from the GPU")?;
         let bars = "return [...document.querySelectorAll('.drawn-bars span')].map((bar) => bar.style.width)";
         ensure!(page.execute(bars, &[])? == json!(["9.38%", "62.5%"]));
         page.check_accessible()?;

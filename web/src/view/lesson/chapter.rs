@@ -107,7 +107,9 @@ impl Chapter {
             let card = lessons.state.with(|state| state.card);
             if seen.get_value() != card {
                 seen.set_value(card);
-                let to = format!("[data-card='{}']", self.shown_card(card));
+                // A card that waits for an answer has nothing to show yet.
+                let shown = if self.waits(card) { self.shown_card(card) } else { card };
+                let to = format!("[data-card='{shown}']");
                 let _ = browser::after_millis(40, move || browser::scroll_to(&to));
             }
         });

@@ -227,7 +227,7 @@ impl Screen {
         };
         let Some(top) = size.1.checked_sub(ROWS).filter(|top| *top > 0) else { return };
         if size != self.size {
-            // The terminal has moved the rows: the program goes on at the end of its own.
+            // The terminal has moved the rows: the program goes on at the end of one.
             self.write(format!("{}\x1b[{top};1H", region(top)).as_bytes());
             self.size = size;
         }
