@@ -31,19 +31,18 @@ fn send(hours: u64, socket: &mut UnixStream) -> Result<(), Box<dyn Error + Send 
     }
     let segment = 64 << 30;
     let mut time_us = 1;
-    let mut event = |action, place: u64, size, stack| {
+    let mut event = |action, size, stack| {
         time_us += 16;
-        Event { action, addr: (1 << 40) + place, size, time_us, stack, ..Event::default() }
+        Event { action, addr: 1 << 40, size, time_us, stack, ..Event::default() }
     };
-    let first = event(3, 0, segment, 1);
+    let first = event(3, segment, 1);
     Frame::Events { device: 0, events: vec![first] }.write(&mut bytes);
     for number in 1..=hours * STEPS_AN_HOUR {
         // Of three events one allocates, and two free.
         for place in 0..EVENTS_A_STEP / 3 {
-            let size = ((place * 7919) % 2048 + 1) * 512;
+            let size = (1 << 20) + ((place * 7919) % 2048 + 1) * 512;
             let stack = u32::try_from(place)? % LINES + 1;
-            let events =
-                [(0, stack), (1, 0), (2, 0)].map(|(action, stack)| event(action, place << 20, size, stack));
+            let events = [(0, stack), (1, 0), (2, 0)].map(|(action, stack)| event(action, size, stack));
             Frame::Events { device: 0, events: events.to_vec() }.write(&mut bytes);
         }
         let memory = vec![DeviceMemory { available: 140 << 30, total: 141 << 30, limit: 0 }];
