@@ -23,17 +23,6 @@ impl Dialect {
     /// All dialects.
     pub const ALL: [Self; 4] = [Self::Cuda, Self::Rocm, Self::Xpu, Self::Ascend];
 
-    /// The name for people.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cuda => "CUDA",
-            Self::Rocm => "ROCm",
-            Self::Xpu => "XPU",
-            Self::Ascend => "Ascend",
-        }
-    }
-
     /// What the local part of a version begins with: `xpu` in `2.11.0+xpu`. Versions of `torch_npu` have no
     /// such part, so `npu` is chosen.
     #[must_use]

@@ -181,7 +181,7 @@ impl FollowedDevice {
         }
         let before = self.blocks.range(from..addr).next_back().filter(|(_, block)| is_free(block));
         if let Some(before) = before.map(|(addr, _)| *addr) {
-            // The block that was freed takes its neighbors, and keeps the bytes of its own request.
+            // The freed block takes its neighbors and keeps its request.
             let freed = self.blocks.remove(&addr)?;
             let block = self.blocks.get_mut(&before)?;
             block.size = block.size.saturating_add(freed.size);
