@@ -38,7 +38,7 @@ pub(crate) enum Shown {
     End,
 }
 
-/// The programs that run, as the command told them last.
+/// The programs that run, as the command reported them last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Live {
     pub(crate) programs: Vec<RunningProgram>,
@@ -136,14 +136,14 @@ impl Feature<LiveSignals> {
 
     /// Asks the command what is new, and shows it. Returns whether to ask again.
     async fn ask(self, name: &str, failures: &mut Failures) -> bool {
-        let told = browser::fetch_bytes(&browser::address_beside(name)).await;
-        let told = told.map(|bytes| Uint8Array::new(&bytes).to_vec());
-        let told: Option<Vec<RunningProgram>> = told.and_then(|bytes| postcard::from_bytes(&bytes).ok());
+        let bytes = browser::fetch_bytes(&browser::address_beside(name)).await;
+        let bytes = bytes.map(|bytes| Uint8Array::new(&bytes).to_vec());
+        let programs: Option<Vec<RunningProgram>> = bytes.and_then(|bytes| postcard::from_bytes(&bytes).ok());
         if self.is_left() {
             self.live.set(None);
             return false;
         }
-        let Some(programs) = told else {
+        let Some(programs) = programs else {
             self.lose();
             return false;
         };

@@ -1,5 +1,6 @@
 //! `blockyard watch`: a running program, step by step, with the step at which it will run out of memory.
 
+mod forecasts;
 mod live;
 mod picture;
 mod processes;

@@ -42,7 +42,7 @@ fn a_slider_moves_the_sentence_the_lines_and_the_figure() -> Result<()> {
         page.wait_text(card, "torch.empty(8, 1024, device=\"cuda\")")?;
         figure_says(page, "2 MiB")?;
         drag(page, "slider-3", 1023)?;
-        page.wait_text(card, "asks for 32 MiB, and a request of 10 MiB or more gets a segment of its own")?;
+        page.wait_text(card, "asks for 32 MiB, and a request of 10 MiB or more gets a separate segment")?;
         figure_says(page, "32 MiB")?;
         page.check_accessible()?;
         // The keys of the keyboard move the slider too, and not the run of another figure.
@@ -63,9 +63,7 @@ fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
         let card = "[data-card='3']";
         // Neither the text nor the title gives the answer away.
         page.wait_text(card, "What will happen?")?;
-        page.wait_until(
-            "!document.querySelector('[data-card=\"3\"] .chapter-told .chapter-told').checkVisibility()",
-        )?;
+        page.wait_until("!document.querySelector('[data-card=\"3\"] .chapter-answer').checkVisibility()")?;
         drag(page, "draw", 12)?;
         page.wait_text(card, "Your mark: 3 MiB")?;
         page.click(&format!("{card} {}", id("draw-answer")))?;

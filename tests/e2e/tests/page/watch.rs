@@ -28,7 +28,7 @@ const PROCESSES: &str = "BLOCKYARD_TEST_PROCESSES";
 /// The file for the id of the watched program.
 const ID_FILE: &str = "BLOCKYARD_TEST_ID_FILE";
 
-/// A command that watches a program, which plays steps when it is told to.
+/// A command that watches a program, which plays steps on request.
 struct Watching {
     command: Child,
     program: Option<ChildStdin>,

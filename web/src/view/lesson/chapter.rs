@@ -210,14 +210,14 @@ impl Chapter {
                 <p class="quiet" hidden=flag(move || !waits.get())>
                     "The next cards come after the answer to the question above."
                 </p>
-                <div class="chapter-told" hidden=waits>
+                <div class="chapter-body" hidden=waits>
                 <h2 data-testid="card-title" tabindex="-1">
                     {move || {
                         if is_asked.get() { "What will happen?".into_any() } else { prose::inlines(session, &title).into_any() }
                     }}
                 </h2>
                 {question}
-                <div class="chapter-told" hidden=is_asked>
+                <div class="chapter-answer" hidden=is_asked>
                     <div class="prose" data-testid="card-body">{body}</div>
                     {sliders}
                 </div>

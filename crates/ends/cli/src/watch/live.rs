@@ -54,7 +54,7 @@ pub(super) struct LiveProgram {
 
 #[derive(Debug, Default)]
 struct State {
-    told: RunningProgram,
+    reported: RunningProgram,
     /// How many steps are asked for.
     asked: Option<u64>,
     given: Option<SnapshotFile>,
@@ -70,7 +70,7 @@ impl LivePrograms {
     /// A new process under the name of its recording.
     pub(super) fn add(&self, name: &str) -> Arc<LiveProgram> {
         let program = Arc::new(LiveProgram::default());
-        program.tell(|told| name.clone_into(&mut told.name));
+        program.change(|state| name.clone_into(&mut state.name));
         lock(&self.all).push(program.clone());
         program
     }
@@ -83,16 +83,17 @@ impl LivePrograms {
         if name.ends_with(RUNNING) {
             page.has_ends = page.ends.len() >= all.len();
             drop(page);
-            let told: Vec<RunningProgram> = all.iter().map(|program| program.lock().told.clone()).collect();
-            return postcard::to_allocvec(&told).ok().map(Beside::Bytes);
+            let reported: Vec<RunningProgram> =
+                all.iter().map(|program| program.lock().reported.clone()).collect();
+            return postcard::to_allocvec(&reported).ok().map(Beside::Bytes);
         }
         let (name, steps) = match name.strip_suffix(LAST_STEPS) {
             Some(name) => (name, MAX_RUNNING_STEPS as u64),
             None => (name.strip_suffix(WHOLE_RECORDING)?, u64::MAX),
         };
         // A process that was started again has the name of the one before.
-        let program = all.into_iter().rev().find(|program| program.lock().told.name == name)?;
-        if program.lock().told.is_over {
+        let program = all.into_iter().rev().find(|program| program.lock().reported.name == name)?;
+        if program.lock().reported.is_over {
             page.ends.insert(name.to_owned());
         }
         drop(page);
@@ -118,38 +119,38 @@ impl LiveProgram {
         lock(&self.state)
     }
 
-    /// Changes what the page is told.
-    pub(super) fn tell(&self, change: impl FnOnce(&mut RunningProgram)) {
-        change(&mut self.lock().told);
+    /// Changes what is reported to the page.
+    pub(super) fn change(&self, change: impl FnOnce(&mut RunningProgram)) {
+        change(&mut self.lock().reported);
     }
 
     pub(super) fn note(&self, text: &str) {
-        self.tell(|told| {
-            told.notes.push(text.to_owned());
-            keep_last(&mut told.notes, MAX_NOTES);
+        self.change(|state| {
+            state.notes.push(text.to_owned());
+            keep_last(&mut state.notes, MAX_NOTES);
         });
     }
 
     /// The end of a step, on each device that is used.
     pub(super) fn add_step(&self, number: u64, devices: &[DeviceStep]) {
         let has_several = devices.len() > 1;
-        self.tell(|told| {
-            told.step = number;
-            told.steps.extend(devices.iter().map(|step| RunningStep {
+        self.change(|state| {
+            state.step = number;
+            state.steps.extend(devices.iter().map(|step| RunningStep {
                 number,
                 device: has_several.then_some(step.device),
                 peaks: (!step.has_gap).then_some([step.peak_allocated, step.peak_reserved]),
                 growth: step.growth,
                 line: step.growing_line.clone().map(|(line, more)| (line, Bytes::new(more))),
             }));
-            keep_last(&mut told.steps, MAX_RUNNING_STEPS * devices.len());
+            keep_last(&mut state.steps, MAX_RUNNING_STEPS * devices.len());
         });
     }
 
     /// Copies the steps that the page waits for, if it waits.
     pub(super) fn answer(&self, watched: &Watched, moment: u64) {
         let mut state = self.lock();
-        state.told.moment = moment;
+        state.reported.moment = moment;
         if let Some(steps) = state.asked.take() {
             let first = watched.step.saturating_add(1).saturating_sub(steps);
             state.given = Some(watched.steps(first).file);
@@ -160,7 +161,7 @@ impl LiveProgram {
     /// The process has ended, and this is its recording.
     pub(super) fn end(&self, recording: Vec<u8>) {
         let mut state = self.lock();
-        state.told.is_over = true;
+        state.reported.is_over = true;
         state.end = Some(recording);
         self.changed.notify_all();
     }
@@ -196,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    fn told(programs: &LivePrograms) -> Vec<RunningProgram> {
+    fn reported(programs: &LivePrograms) -> Vec<RunningProgram> {
         let Some(Beside::Bytes(bytes)) = programs.find("any.live") else { return Vec::new() };
         postcard::from_bytes(&bytes).unwrap()
     }
@@ -204,12 +205,12 @@ mod tests {
     #[test]
     fn the_page_gets_steps_from_the_reader_and_the_end_without_it() {
         let programs = Arc::new(LivePrograms::default());
-        assert_eq!(told(&programs), []);
+        assert_eq!(reported(&programs), []);
         let program = programs.add("watch");
         let step = DeviceStep { peak_allocated: Bytes::mib(3), ..DeviceStep::default() };
         (1..=30).for_each(|number| program.add_step(number, std::slice::from_ref(&step)));
         program.note("lost");
-        let now = told(&programs);
+        let now = reported(&programs);
         assert_eq!((now[0].step, now[0].steps.len(), now[0].steps[0].number), (30, MAX_RUNNING_STEPS, 11));
         assert_eq!((now[0].notes.as_slice(), now[0].is_over), (&["lost".to_owned()][..], false));
         assert_eq!(programs.find("other.pickle"), None);
@@ -225,14 +226,14 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(matches!(asked.join().unwrap(), Some(Beside::Bytes(bytes)) if !bytes.is_empty()));
-        assert_eq!(told(&programs)[0].moment, 7);
+        assert_eq!(reported(&programs)[0].moment, 7);
 
         program.end(b"the end".to_vec());
-        assert!(told(&programs)[0].is_over);
+        assert!(reported(&programs)[0].is_over);
         assert_eq!(programs.find("watch.pickle"), Some(Beside::Bytes(b"the end".to_vec())));
         // The page has it once it asks for something else.
         assert!(!lock(&programs.page).has_ends);
-        told(&programs);
+        reported(&programs);
         assert!(lock(&programs.page).has_ends);
         programs.wait_for_page();
     }

@@ -1,24 +1,17 @@
-//! One watched process: its lines in the terminal, its forecast and its recording.
+//! One watched process: its lines in the terminal and its recording.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use blockyard_lab::{Conditions, Forecast, Run, forecast, forecast_settings};
 use blockyard_record::Bytes;
 use blockyard_watch::{DeviceStep, Frame, Hello, Steps, Watched};
 
+use super::forecasts::{Question, Slot, answer_questions};
 use super::processes::Processes;
-use super::text::{self, DeviceForecast, Say};
+use super::text::{self, Say};
 use crate::output;
-
-/// The thread of forecasts rests this many times as long as it worked.
-const REST: u32 = 3;
-/// For how long settings are tried at most.
-const MAX_SEARCH: Duration = Duration::from_secs(5);
 
 /// Reads the frames of one process.
 #[derive(Default)]
@@ -40,62 +33,6 @@ pub(crate) struct ProgramReader {
     unasked: Vec<DeviceStep>,
     /// The number of the step after the last failed request.
     after_failure: u64,
-}
-
-/// What is asked for a forecast.
-struct Question {
-    steps: Steps,
-    /// The number of the last step that ended.
-    step: u64,
-    /// The place of the device among those of the steps, and its bytes for PyTorch: all, and the limit.
-    devices: Vec<(usize, Bytes, Option<Bytes>)>,
-}
-
-/// The place of the next question: a newer one replaces one that nobody has taken.
-#[derive(Default)]
-struct Slot {
-    next: Mutex<Next>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Next {
-    question: Option<Question>,
-    /// Whether the thread of forecasts waits for a question.
-    is_idle: bool,
-    is_over: bool,
-}
-
-impl Slot {
-    fn lock(&self) -> MutexGuard<'_, Next> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ask(&self, question: Question) {
-        self.lock().question = Some(question);
-        self.changed.notify_one();
-    }
-
-    fn is_idle(&self) -> bool {
-        let next = self.lock();
-        next.is_idle && next.question.is_none()
-    }
-
-    /// Waits for a question; `None` once there will be none.
-    fn take(&self) -> Option<Question> {
-        let mut next = self.lock();
-        next.is_idle = true;
-        let waits = |next: &mut Next| next.question.is_none() && !next.is_over;
-        let mut next = self.changed.wait_while(next, waits).unwrap_or_else(PoisonError::into_inner);
-        next.is_idle = false;
-        next.question.take()
-    }
-
-    /// Waits so long, or until there are no more questions.
-    fn rest(&self, time: Duration) {
-        let next = self.lock();
-        let _ = self.changed.wait_timeout_while(next, time, |next| !next.is_over);
-    }
 }
 
 impl ProgramReader {
@@ -124,7 +61,7 @@ impl ProgramReader {
         if let (true, Some((device, size))) = (is_out_of_memory, self.watched.out_of_memory.last()) {
             self.say.note(&text::out_of_memory(*device, Bytes::new(*size), self.watched.step));
             if let Some(live) = &self.say.live {
-                live.tell(|told| told.failures += 1);
+                live.change(|state| state.failures += 1);
             }
             self.after_failure = self.watched.step.saturating_add(2);
             self.failures = self.processes.note_failure();
@@ -182,34 +119,7 @@ impl ProgramReader {
         if let Some(stop) = &processes.stop {
             stop.note_step(pid, 0, &say);
         }
-        self.thread = Some(std::thread::spawn(move || {
-            let mut before: Vec<DeviceForecast> = Vec::new();
-            let mut printed = None;
-            while let Some(question) = slot.take() {
-                let began = Instant::now();
-                let runs = question.runs();
-                let mut answers = answers(&question, &runs);
-                if let Some(stop) = &processes.stop {
-                    stop.note_forecast(pid, failing_step(&answers), &say);
-                }
-                add_settings(&question, &runs, &before, &mut answers);
-                let text = text::forecasts(&answers);
-                let fails = failing_step(&answers).is_some();
-                if let Some(live) = &say.live {
-                    live.tell(|told| told.forecast = Some((text.clone(), fails)));
-                }
-                // About the same again is not printed again.
-                let kinds = text::forecast_kinds(&answers);
-                if let Some(picture) = &say.picture {
-                    picture.set_forecast(say.name(), &text, fails);
-                } else if printed.as_ref() != Some(&kinds) {
-                    say.line(&format!("forecast: {text}"));
-                    printed = Some(kinds);
-                }
-                before = answers;
-                slot.rest(began.elapsed().saturating_mul(REST));
-            }
-        }));
+        self.thread = Some(std::thread::spawn(move || answer_questions(&slot, &say, &processes, pid)));
     }
 
     /// Asks for the forecast of the steps, if the last two are alike and the thread of forecasts is idle.
@@ -270,16 +180,12 @@ impl ProgramReader {
             stop.remove(self.watched.hello.pid);
         }
         self.processes.remove_rank(self.say.name()).iter().for_each(|line| Say::default().line(line));
-        {
-            let mut next = self.forecasts.lock();
-            next.is_over = true;
-            next.is_idle = true;
-        }
+        self.forecasts.close();
         if !self.unasked.is_empty() && self.watched.out_of_memory.is_empty() {
             let steps = std::mem::take(&mut self.unasked);
             self.ask(&steps);
         }
-        self.forecasts.changed.notify_one();
+        self.forecasts.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -306,208 +212,11 @@ pub(super) fn stem(out: &Path) -> String {
     out.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// What is asked about one device.
-struct DeviceQuestion<'a> {
-    device: u32,
-    run: &'a Run,
-    later: &'a [usize],
-    conditions: Conditions,
-    /// How many steps come before the first of these.
-    before: u64,
-}
-
-impl Question {
-    fn runs(&self) -> Vec<Run> {
-        Run::from_snapshot("", &self.steps.file, &mut |_| ControlFlow::Continue(())).unwrap_or_default()
-    }
-
-    fn of_devices<'a>(&'a self, runs: &'a [Run]) -> impl Iterator<Item = DeviceQuestion<'a>> {
-        self.devices.iter().filter_map(|(place, available, limit)| {
-            let device = self.steps.file.devices.get(*place)?.index;
-            let run = runs.get(*place)?;
-            // The first of the steps is the first iteration.
-            let (_, later) = self.steps.later.get(*place)?.split_first()?;
-            let conditions = Conditions { capacity: Some(*available), limit: *limit, ..run.conditions() };
-            let before = self.step.saturating_sub(later.len() as u64);
-            Some(DeviceQuestion { device, run, later, conditions, before })
-        })
-    }
-}
-
-/// The forecast of each device.
-fn answers(question: &Question, runs: &[Run]) -> Vec<DeviceForecast> {
-    let answer = |of: DeviceQuestion<'_>| {
-        let go_on = &mut |_| ControlFlow::Continue(());
-        let found = forecast(of.run, of.later, &of.conditions, go_on).ok().flatten();
-        let found = found.map(|found| found.counted_after(of.before));
-        // A failure in a step that has ended did not happen: the replay is not this program.
-        let own = found.filter(|found| fails(found).is_none_or(|step| step > question.step));
-        DeviceForecast { device: of.device, own, setting: None }
-    };
-    question.of_devices(runs).map(answer).collect()
-}
-
-/// Adds to each forecast of a failure the setting that lets the program go on, as the forecast before has it if it
-/// says the same.
-fn add_settings(
-    question: &Question,
-    runs: &[Run],
-    before: &[DeviceForecast],
-    answers: &mut [DeviceForecast],
-) {
-    let began = Instant::now();
-    for (of, answer) in question.of_devices(runs).zip(answers) {
-        let Some(own) = answer.own.as_ref().and_then(fails) else { continue };
-        if let Some(known) = before.iter().find(|before| before.is_like(answer)) {
-            answer.setting.clone_from(&known.setting);
-            continue;
-        }
-        let go_on = &mut |_| match began.elapsed() {
-            elapsed if elapsed > MAX_SEARCH => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        };
-        let found = forecast_settings(of.run, of.later, &of.conditions, go_on).ok().flatten();
-        let found = found.map(|(conf, found)| (conf, found.counted_after(of.before)));
-        // A setting counts from the next start of the program: few more steps are not worth it.
-        let is_much = |step: u64| step >= own.saturating_add(own / 4).saturating_add(1);
-        answer.setting = found.filter(|(_, found)| match found {
-            Forecast::Finishes => true,
-            Forecast::Fails { iteration, .. } | Forecast::Passes { iteration } => is_much(*iteration),
-        });
-    }
-}
-
-/// The step that fails.
-fn fails(of: &Forecast) -> Option<u64> {
-    if let Forecast::Fails { iteration, .. } = of { Some(*iteration) } else { None }
-}
-
-/// The first step that fails on any device.
-fn failing_step(answers: &[DeviceForecast]) -> Option<u64> {
-    answers.iter().filter_map(|answer| fails(answer.own.as_ref()?)).min()
-}
-
 #[cfg(test)]
 mod tests {
-    use blockyard_watch::{DeviceMemory, Event, FORMAT, Hello, StackFrame, StackText};
+    use blockyard_watch::FORMAT;
 
     use super::*;
-
-    const MIB: u64 = 1 << 20;
-
-    /// The forecast after so many steps, of a device with so many MiB for PyTorch. A step is a list of blocks:
-    /// positive numbers allocate these in MiB, and the others free the blocks of so many allocations earlier, 0 the
-    /// last one.
-    fn forecast_after(step: impl Fn(u64) -> Vec<i64>, steps: u64, available: u64) -> Vec<DeviceForecast> {
-        let mut reader = ProgramReader::new(0, Path::new("/nothing/watch.pickle"), &Arc::default());
-        let mut apply = |frame| reader.watched.apply(frame).unwrap();
-        apply(Frame::Hello(Hello { format: FORMAT, devices: vec!["a GPU".into()], ..Hello::default() }));
-        let mut pickle = Vec::new();
-        blockyard_pytorch::snapshot::SnapshotFile::default().write_pickle(&mut pickle).unwrap();
-        apply(Frame::Snapshot(pickle));
-        let frame = StackFrame { file: "train.py".into(), name: "main".into(), line: 45 };
-        apply(Frame::Stack { device: 0, stack: StackText { number: 1, frames: vec![frame] } });
-        let (mut time_us, mut blocks) = (1, Vec::new());
-        for number in 1..=steps {
-            let mut events = Vec::new();
-            for request in step(number) {
-                if let Ok(size @ 1..) = u64::try_from(request) {
-                    let block = ((blocks.len() as u64 + 1) * 1000 * MIB, size * MIB);
-                    blocks.push(block);
-                    events.extend([(3, block), (0, block)]);
-                } else if let Some(block) = blocks.iter().rev().nth(usize::try_from(-request).unwrap()) {
-                    events.extend([(1, *block), (2, *block)]);
-                }
-            }
-            let event = |(action, (addr, size))| {
-                time_us += 1;
-                Event { action, addr, size, time_us, stack: u32::from(action == 0), ..Event::default() }
-            };
-            apply(Frame::Events { device: 0, events: events.into_iter().map(event).collect() });
-            let memory = vec![DeviceMemory { available: available * MIB, total: 300 * MIB, limit: 0 }];
-            let ended = apply(Frame::Step { number, memory });
-            let is_like = number > 1 && step(number).len() == step(number - 1).len();
-            assert_eq!(ended[0].is_like_before, is_like, "step {number}");
-        }
-        let steps = reader.watched.steps(0);
-        let devices = vec![(0, Bytes::mib(available), None)];
-        let question = Question { steps, step: reader.watched.step, devices };
-        let runs = question.runs();
-        let mut found = answers(&question, &runs);
-        add_settings(&question, &runs, &[], &mut found);
-        found
-    }
-
-    /// As above: each step works in 20 MiB and keeps so many more, of the 200 MiB that can be reserved.
-    fn after(kept: impl Fn(u64) -> i64, steps: u64) -> Vec<DeviceForecast> {
-        let step = |number| match kept(number) {
-            0 => vec![20, 0],
-            kept => vec![20, kept, -1],
-        };
-        forecast_after(step, steps, 200)
-    }
-
-    fn failure(answers: &[DeviceForecast]) -> Option<(u64, Option<Bytes>, Option<&str>)> {
-        match answers {
-            [
-                DeviceForecast {
-                    own: Some(Forecast::Fails { iteration, size, line, is_estimate: false, .. }),
-                    setting: None,
-                    ..
-                },
-            ] => Some((*iteration, *size, line.as_deref())),
-            _ => None,
-        }
-    }
-
-    fn only(own: Option<Forecast>) -> [DeviceForecast; 1] {
-        [DeviceForecast { own, ..DeviceForecast::default() }]
-    }
-
-    #[test]
-    fn two_equal_steps_say_which_step_fails() {
-        // 20 MiB for work and 20 MiB a step: nine steps fit in 200 MiB.
-        let wanted = Some((10, Some(Bytes::mib(20)), Some("main train.py:45")));
-        for steps in 3..=9 {
-            assert_eq!(failure(&after(|_| 20, steps)), wanted, "after {steps} steps");
-        }
-        assert_eq!(after(|_| 20, 2), only(None));
-    }
-
-    #[test]
-    fn steps_that_keep_nothing_repeat_and_unlike_ones_are_not_periodic() {
-        assert_eq!(after(|_| 0, 4), only(Some(Forecast::Finishes)));
-        assert_eq!(after(|number| (10 + number * number).cast_signed() * 2, 4), only(None));
-    }
-
-    #[test]
-    fn a_failure_that_did_not_happen_is_no_forecast() {
-        // The device had less than these steps took: the number was not that of this program.
-        assert_eq!(after(|_| 20, 12), only(None));
-    }
-
-    #[test]
-    fn a_setting_that_cures_fragmentation_is_named() {
-        // Three of the four blocks live for a step more, and free blocks fit ever worse.
-        let step =
-            |number| if number == 1 { vec![14, 18, 0, 5, 7] } else { vec![14, -4, 18, 0, 5, -4, 7, -4] };
-        let found = forecast_after(step, 5, 70);
-        assert_eq!(
-            text::forecasts(&found),
-            "at this growth step 7 fails: 18 MiB for main train.py:45; with expandable_segments:True no step fails"
-        );
-    }
-
-    #[test]
-    fn a_setting_that_postpones_the_failure_is_named_with_the_step() {
-        // What is kept splits the block of the work, whose rest is too small for anything: ten steps take all. Without
-        // such rests there is room for 20 MiB beside those that 16 steps keep.
-        let found = forecast_after(|_| vec![20, 0, 11], 4, 200);
-        assert_eq!(
-            text::forecasts(&found),
-            "at this growth step 11 fails: 20 MiB for main train.py:45; expandable_segments:True postpones it to step 18"
-        );
-    }
 
     #[test]
     fn an_unwritable_file_ends_nothing() {
