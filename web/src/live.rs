@@ -44,6 +44,8 @@ pub(crate) struct Live {
     pub(crate) programs: Vec<RunningProgram>,
     /// The place of the chosen program.
     pub(crate) chosen: usize,
+    /// Whether the reader or the address chose it.
+    is_choice: bool,
     pub(crate) shown: Shown,
     /// Whether the command has not answered any more.
     pub(crate) is_lost: bool,
@@ -52,6 +54,16 @@ pub(crate) struct Live {
 impl Live {
     pub(crate) fn program(&self) -> Option<&RunningProgram> {
         self.programs.get(self.chosen)
+    }
+
+    /// The places of the programs by rank. Their own order is that in which they began.
+    pub(crate) fn by_rank(&self) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.programs.len()).collect();
+        // Names differ in the number at their end alone.
+        places.sort_by_key(|place| {
+            self.programs.get(*place).map(|program| (program.name.len(), &program.name))
+        });
+        places
     }
 }
 
@@ -149,14 +161,8 @@ impl Feature<LiveSignals> {
         };
         self.fetch_ends(name, &programs).await;
         if self.live.with_untracked(|live| live.as_ref().is_some_and(|live| live.programs != programs)) {
-            self.change(|live| {
-                if live.programs.is_empty() {
-                    let wanted = name.strip_suffix(RUNNING);
-                    let chosen = programs.iter().position(|program| wanted == Some(&program.name));
-                    live.chosen = chosen.unwrap_or(0);
-                }
-                live.programs = programs;
-            });
+            self.change(|live| live.programs = programs);
+            self.choose_first(name);
         }
         let Some(live) = self.live.get_untracked() else { return false };
         let Some(program) = live.program() else {
@@ -187,6 +193,18 @@ impl Feature<LiveSignals> {
         }
         failures.count = program.failures;
         true
+    }
+
+    /// Until the reader chooses, the program is that of the address, else the first by rank.
+    fn choose_first(self, name: &str) {
+        let Some(live) = self.live.get_untracked().filter(|live| !live.is_choice) else { return };
+        let wanted = name.strip_suffix(RUNNING);
+        let named = live.programs.iter().position(|program| wanted == Some(&program.name));
+        let first = named.or_else(|| live.by_rank().first().copied());
+        let Some(first) = first.filter(|first| *first != live.chosen) else { return };
+        if live.shown == Shown::Now {
+            self.show_program(first);
+        }
     }
 
     /// Fetches the recordings of programs that have ended, before the command ends too.
@@ -341,8 +359,14 @@ impl Feature<LiveSignals> {
         self.session.files().open_beside(format!("{}{WHOLE_RECORDING}", program.name), || ());
     }
 
-    /// Shows this program: its newest steps, or its end.
+    /// The reader wants this program.
     pub(crate) fn choose(self, place: usize) {
+        self.change(|live| live.is_choice = true);
+        self.show_program(place);
+    }
+
+    /// Shows the newest steps of a program, or its end.
+    fn show_program(self, place: usize) {
         self.last.set_value(None);
         self.is_reading.set_value(false);
         self.change(|live| {

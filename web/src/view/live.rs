@@ -161,7 +161,8 @@ pub(crate) fn programs(session: Session) -> AnyView {
     let shown = Memo::new(move |_| live.get().filter(|live| live.programs.len() > 1));
     let content = move || {
         let live = shown.get()?;
-        let rows = live.programs.iter().enumerate().map(|(place, program)| {
+        let rows = live.by_rank().into_iter().filter_map(|place| {
+            let program = live.programs.get(place)?;
             let is_chosen = (place == live.chosen).to_string();
             let peak = program.steps.last().and_then(|step| step.peaks).map(|[peak, _]| peak.to_string());
             let words = match &program.forecast {
@@ -169,15 +170,15 @@ pub(crate) fn programs(session: Session) -> AnyView {
                 Some((words, _)) => format!("step {}: {words}", grouped(program.step)),
                 None => format!("step {}", grouped(program.step)),
             };
-            view! {
+            let row = view! {
                 <button type="button" class="rank" aria-pressed=is_chosen
                     on:click=click(move || session.live().choose(place))>
                     <span class="name">{program.name.clone()}</span>
                     <span class="words">{words}</span>
                     <span class="peak">{peak}</span>
                 </button>
-            }
-            .into_any()
+            };
+            Some(row.into_any())
         });
         let rows = rows.collect::<Vec<_>>();
         Some(

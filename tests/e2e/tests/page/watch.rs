@@ -108,7 +108,8 @@ fn the_watched_program() -> Result<()> {
     fs::write(id, std::process::id().to_string())?;
     let processes: usize = std::env::var(PROCESSES)?.parse()?;
     let sample = Sample::read()?;
-    let players = (0..processes).map(|rank| {
+    // The processes of a program begin in any order.
+    let players = (0..processes).rev().map(|rank| {
         let rank = (processes > 1).then(|| rank.to_string());
         Player::start(Path::new(&socket), &sample, rank)
     });
