@@ -207,7 +207,8 @@ impl SiteGrowth {
 pub(crate) fn iteration_ends(run: &Run, sites: &Sites) -> (IterationSource, Vec<usize>) {
     let total = run.requests().len();
     let mut marked = iteration_markers(run.workload().labels());
-    marked.retain(|at| *at > 0);
+    // A marker before all requests of the program ends nothing.
+    marked.retain(|at| *at > run.requests_from_before());
     marked.push(total);
     marked.dedup();
     if marked.len() >= MIN_ITERATIONS {
