@@ -175,7 +175,7 @@ entries! {
         text(c"an error of NVML")
     }
 
-    // No NVLink and no fabric.
+    // No NVLink.
     fn nvmlDeviceGetNvLinkRemoteDeviceType() -> c_int {
         NOT_SUPPORTED
     }
@@ -184,8 +184,14 @@ entries! {
         NOT_SUPPORTED
     }
 
-    fn nvmlDeviceGetGpuFabricInfoV() -> c_int {
-        NOT_SUPPORTED
+    // No fabric. The structure's version, 16 bytes of a name, a status, the number of a group, and the state, of
+    // which 0 says that there is none. PyTorch takes an error as a fault.
+    fn nvmlDeviceGetGpuFabricInfoV(device: usize, to: Out<u8>) -> c_int {
+        if index(device).is_none() {
+            return INVALID_ARGUMENT;
+        }
+        (4..=28).for_each(|place| to.put_at(place, 0));
+        SUCCESS
     }
 
     fn nvmlDeviceGetP2PStatus() -> c_int {
@@ -213,6 +219,9 @@ mod tests {
         put_bus(Out::at(bus.as_mut_ptr() as u64), 2);
         assert!(bus.starts_with(b"0000:03:00.0\0") && bus[36..].starts_with(b"00000000:03:00.0\0"));
         assert_eq!(bus[20], 3);
+        let mut fabric = [0xff_u8; 32];
+        assert_eq!(nvmlDeviceGetGpuFabricInfoV(device, Out::at(fabric.as_mut_ptr() as u64)), SUCCESS);
+        assert!(fabric[..4] == [0xff; 4] && fabric[4..29] == [0; 25] && fabric[29..] == [0xff; 3]);
         let beyond = device + settings().devices.unsigned_abs() as usize;
         assert_eq!(nvmlDeviceGetIndex(beyond, Out::of(&mut number)), INVALID_ARGUMENT);
     }
