@@ -1,30 +1,72 @@
 #!/usr/bin/env python3
-"""What it costs to be watched, in pairs: `python scripts/watch_pairs.py 20 gpt` runs `watch_speed.py gpt` alone and watched, by turns."""
+"""What it costs to be watched, by turns in one process.
 
+    blockyard watch -- python scripts/watch_pairs.py 20 host       # or another program of watch_speed.py
+
+Each round makes steps alone, with events and no stack, with the stacks of large requests, and with all stacks, in another
+order than the round before. Alone means that the library is attached and takes nothing: PyTorch cannot detach it. What
+that costs is seen from steps before it is attached. A loss of one event is such a turn.
+"""
+
+import itertools
 import pathlib
-import re
 import statistics
-import subprocess
 import sys
 
-pairs, program = int(sys.argv[1]), sys.argv[2:]
-alone = [sys.executable, str(pathlib.Path(__file__).with_name("watch_speed.py")), *program]
-watched = ["blockyard", "watch", "--out", "/tmp/watch_pairs.pickle", "--", *alone]
-shares, lost = [], 0
-for pair in range(pairs):
+import blockyard_watch
+import torch
+import watch_speed
+
+ALONE = None
+# Which requests have a stack, in bytes.
+WAYS = {"alone": ALONE, "no stacks": 1 << 62, "large stacks": 1 << 20, "all stacks": 0}
+rounds, name = int(sys.argv[1]), sys.argv[2]
+# In all about three minutes for 20 rounds of `host`.
+STEPS = 30
+
+watch = blockyard_watch._watch
+queued = [call for call in torch.cuda._queued_calls if call[0] != watch.attach]
+torch.cuda._queued_calls[:] = queued
+step, _ = watch_speed.program(name)
+before = [statistics.median(watch_speed.times(step, STEPS)) for _ in range(6)]
+watch.attach()
+library = watch.library
+
+
+def turn_to(way):
+    """Takes events and stacks from now on as this way does."""
+    stacks_from = WAYS[way]
+    watch.library = None if stacks_from is ALONE else library
+    library.blockyard_watch_set_on(int(stacks_from is not ALONE))
+    if stacks_from is not ALONE:
+        library.blockyard_watch_stacks_from(stacks_from)
+
+
+shares = {way: [] for way in WAYS if way != "alone"}
+alone = []
+orders = itertools.cycle(itertools.permutations(WAYS))
+for _, order in zip(range(rounds), itertools.islice(orders, 0, None, 5)):
     times = {}
-    # Which of the two comes first changes, since a GPU grows warm.
-    for command in (alone, watched) if pair % 2 == 0 else (watched, alone):
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
-        times[command[0]] = float(re.search(r"median ([\d.]+) ms", run.stdout).group(1))
-        lost += run.stderr.count("lost")
-    off, on = times[sys.executable], times["blockyard"]
-    shares.append(100 * (on / off - 1))
-    print(f"alone {off} ms, watched {on} ms", flush=True)
-mean = statistics.mean(shares)
-# Of 20 pairs the 95 percent bound of one side is 1.73 standard errors above the mean; 2 are taken.
-bound = mean + 2 * statistics.stdev(shares) / pairs**0.5
+    for way in order:
+        turn_to(way)
+        times[way] = statistics.median(watch_speed.times(step, STEPS))
+    alone.append(times["alone"])
+    for way, all_shares in shares.items():
+        all_shares.append(100 * (times[way] / times["alone"] - 1))
+    print(", ".join(f"{way} {times[way] * 1e3:.3f}" for way in WAYS), "ms", flush=True)
+turn_to("no stacks")
+
+clock = pathlib.Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+print(f"CLOCK {clock.read_text().strip() if clock.is_file() else 'not known'}")
 print(
-    f"PAIRS {' '.join(program)}: mean {mean:+.2f} percent, median {statistics.median(shares):+.2f}, "
-    f"upper bound {bound:+.2f}, {lost} steps lost events"
+    f"ALONE {name}: {statistics.median(before) * 1e3:.3f} ms before the library is attached, "
+    f"{statistics.median(alone) * 1e3:.3f} ms after"
 )
+for way, all_shares in shares.items():
+    mean = statistics.mean(all_shares)
+    # Of 20 pairs the 95 percent bound of one side is 1.73 standard errors above the mean; 2 are taken.
+    bound = mean + 2 * statistics.stdev(all_shares) / rounds**0.5
+    print(
+        f"PAIRS {name}, {way}: mean {mean:+.2f} percent, median {statistics.median(all_shares):+.2f}, "
+        f"upper bound {bound:+.2f}"
+    )

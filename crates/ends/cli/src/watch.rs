@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use blockyard_dry_run::find_library;
 use blockyard_lab::RUNNING;
-use blockyard_watch::{Decoder, LIBRARY, environment, write_attach, write_hook};
+use blockyard_watch::{
+    ALL_LINES_VARIABLE, CHECK_VARIABLE, Decoder, LIBRARY, environment, write_attach, write_hook,
+};
 use clap::Args;
 
 use self::live::LivePrograms;
@@ -65,6 +67,10 @@ pub(crate) struct WatchOptions {
     /// program becomes slower.
     #[arg(long)]
     check: bool,
+    /// Find the line of each request, also where that takes more than half a percent of the program's time. Else
+    /// requests below 1 MiB have none from then on.
+    #[arg(long)]
+    all_lines: bool,
     /// Send the program a signal N steps before the step that the forecast says fails, so that it can save a
     /// checkpoint. Each watched process that handles the signal gets it, once.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -106,7 +112,9 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
     let interrupted = is_interrupted.clone();
     ctrlc::set_handler(move || interrupted.store(true, Ordering::Relaxed))
         .context("cannot pass Ctrl-C on to the program")?;
-    let variables = environment(folder, &socket, &library, options.check);
+    let set = [(options.check, CHECK_VARIABLE), (options.all_lines, ALL_LINES_VARIABLE)];
+    let set = set.into_iter().filter_map(|(is_set, name)| is_set.then_some(name));
+    let variables = environment(folder, &socket, &library, set);
     write_attach(folder, &variables).context("the file that attaches")?;
     let mut target = match options.pid {
         Some(pid) => Target::attach(pid, folder, is_interrupted)?,

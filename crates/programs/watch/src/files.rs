@@ -48,14 +48,18 @@ pub fn write_attach(folder: &Path, environment: &[(&str, OsString)]) -> io::Resu
     std::fs::rename(unfinished, folder.join(ATTACH))
 }
 
-/// The variables of a watched program: the folder of the hook, the socket, the library, and whether PyTorch's
-/// snapshot is taken after each step to compare it.
+/// Sends PyTorch's snapshot after each step to compare it, where it is set.
+pub const CHECK_VARIABLE: &str = "BLOCKYARD_WATCH_CHECK";
+/// Takes the stack of each request, where it is set.
+pub const ALL_LINES_VARIABLE: &str = "BLOCKYARD_WATCH_ALL_LINES";
+
+/// The variables of a watched program: the folder of the hook, the socket, the library, and those that are set.
 #[must_use]
 pub fn environment(
     folder: &Path,
     socket: &Path,
     library: &Path,
-    is_checked: bool,
+    set: impl IntoIterator<Item = &'static str>,
 ) -> Vec<(&'static str, OsString)> {
     let mut path = folder.as_os_str().to_owned();
     if let Some(before) = std::env::var_os("PYTHONPATH").filter(|before| !before.is_empty()) {
@@ -67,8 +71,6 @@ pub fn environment(
         ("BLOCKYARD_WATCH_SOCKET", socket.into()),
         ("BLOCKYARD_WATCH_LIBRARY", library.into()),
     ];
-    if is_checked {
-        all.push(("BLOCKYARD_WATCH_CHECK", "1".into()));
-    }
+    all.extend(set.into_iter().map(|name| (name, "1".into())));
     all
 }

@@ -2,31 +2,33 @@
 //! and `functions` are called by Python.
 #![expect(unsafe_code, reason = "PyTorch's functions are called, and PyTorch and Python call these")]
 
+mod clock;
 mod functions;
 mod sending;
 
 pub use self::functions::{
     blockyard_watch_begin, blockyard_watch_finish, blockyard_watch_hold, blockyard_watch_note,
-    blockyard_watch_out_of_memory, blockyard_watch_snapshot, blockyard_watch_stacks, blockyard_watch_start,
-    blockyard_watch_step,
+    blockyard_watch_out_of_memory, blockyard_watch_set_on, blockyard_watch_snapshot, blockyard_watch_stacks,
+    blockyard_watch_stacks_from, blockyard_watch_start, blockyard_watch_step,
 };
 
 use std::cell::UnsafeCell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant};
 
 use blockyard_record::TraceAction;
+use rustc_hash::FxHashMap;
 
+use self::clock::Clock;
 use self::sending::SendingThread;
 use crate::JobError;
 use crate::frames::{DeviceMemory, Event, FORMAT, Frame, Hello, MAX_DEVICES, StackText};
-use crate::python_frames;
+use crate::python_frames::{self, Calls};
 use crate::ring::{Counter, Reader, Writer, ring};
 use crate::symbols::Symbols;
 
@@ -40,6 +42,14 @@ const MAX_MARKS: usize = 1 << 12;
 const MAX_STACKS: usize = 1 << 16;
 /// The bytes of the allocation that tells whether entries are understood.
 const TRIED: u64 = 1536;
+/// From so many bytes on a request has a stack in each program.
+const LARGE: u64 = 1 << 20;
+/// The most of a program's time that stacks may take: one part in so many.
+const MAX_SHARE: u32 = 200;
+/// For how long the time of stacks is added up.
+const MEASURED: Duration = Duration::from_secs(1);
+/// One stack in so many is timed.
+const TIMED: u32 = 16;
 const ALLOC: u8 = 0;
 const FREE_COMPLETED: u8 = 2;
 const SNAPSHOT: u8 = 7;
@@ -54,6 +64,8 @@ struct TraceEntry {
     stream: u64,
     size: u64,
     pool: [u64; 2],
+    /// By the clock of [`Clock`].
+    time: u64,
 }
 
 /// `std::function<void(const TraceEntry&)>` of libstdc++.
@@ -78,8 +90,12 @@ unsafe impl Sync for Device {}
 
 struct Side {
     events: Writer<Event>,
-    stacks: HashMap<u64, u32>,
+    calls: Calls,
+    /// The number of each stack by its hash.
+    stacks: FxHashMap<u64, u32>,
     texts: Sender<StackText>,
+    /// How many stacks were taken.
+    taken: u32,
 }
 
 /// One device: what the thread reads.
@@ -123,10 +139,22 @@ struct Job {
     is_held: AtomicBool,
     /// Whether events were lost since the last snapshot.
     wants_snapshot: AtomicBool,
+    stacks: StackRule,
     is_ending: AtomicBool,
     has_ended: Mutex<bool>,
     ended: Condvar,
     pid: u32,
+}
+
+/// Which requests have a stack. All have one as long as that takes little of the program's time.
+#[derive(Default)]
+struct StackRule {
+    /// Those of so many bytes and more.
+    from: AtomicU64,
+    /// The time of stacks since `measured`.
+    spent_nanos: AtomicU64,
+    /// Since when the time is added up; `None` where `from` stays.
+    measured: Mutex<Option<Instant>>,
 }
 
 static JOB: OnceLock<Job> = OnceLock::new();
@@ -172,14 +200,18 @@ extern "C" fn take(_function: *const [usize; 2], entry: *const TraceEntry) {
         device.snapshot[1].store(device.counter.lost(), Ordering::Relaxed);
         return;
     }
-    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // A free has the line of whatever made an object end, which says nothing.
-    let stack = if matches!(action, 1 | FREE_COMPLETED) { 0 } else { side.stack() };
+    let has_stack = match action {
+        ALLOC => entry.size >= job.stacks.from.load(Ordering::Relaxed),
+        // A free has the line of whatever made an object end, which says nothing.
+        _ => !matches!(action, 1 | FREE_COMPLETED),
+    };
+    let stack = if has_stack { side.stack(&job.stacks.spent_nanos) } else { 0 };
     side.events.push(Event {
         action,
         addr: entry.addr,
         size: entry.size,
-        time_us: u64::try_from(time.as_micros()).unwrap_or(0),
+        // The thread that sends makes it microseconds.
+        time_us: entry.time,
         stream: entry.stream,
         pool: entry.pool,
         stack,
@@ -188,23 +220,26 @@ extern "C" fn take(_function: *const [usize; 2], entry: *const TraceEntry) {
 
 impl Side {
     /// The number of this thread's stack; 0 for none.
-    fn stack(&mut self) -> u32 {
-        let calls = python_frames::calls();
-        if calls.is_empty() {
+    fn stack(&mut self, spent_nanos: &AtomicU64) -> u32 {
+        self.taken = self.taken.wrapping_add(1);
+        let began = self.taken.is_multiple_of(TIMED).then(Instant::now);
+        let hash = self.calls.take();
+        let known = self.stacks.get(&hash).copied();
+        if let Some(began) = began {
+            let nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(0);
+            spent_nanos.fetch_add(nanos * u64::from(TIMED), Ordering::Relaxed);
+        }
+        known.unwrap_or_else(|| self.add_stack(hash))
+    }
+
+    /// The number of the stack that was just taken, which is new.
+    fn add_stack(&mut self, hash: u64) -> u32 {
+        if self.calls.all().is_empty() || self.stacks.len() >= MAX_STACKS {
             return 0;
         }
-        let mut hasher = DefaultHasher::new();
-        calls.hash(&mut hasher);
         let next = u32::try_from(self.stacks.len() + 1).unwrap_or(0);
-        let hash = hasher.finish();
-        if let Some(number) = self.stacks.get(&hash) {
-            return *number;
-        }
-        if self.stacks.len() >= MAX_STACKS {
-            return 0;
-        }
         self.stacks.insert(hash, next);
-        let frames = calls.into_iter().map(python_frames::frame).collect();
+        let frames = self.calls.all().iter().map(|call| python_frames::frame(*call)).collect();
         // Sent before its first event is written, so that the reader has it first.
         let _ = self.texts.send(StackText { number: next, frames });
         next
@@ -216,7 +251,13 @@ fn device() -> (Device, DeviceReader) {
     let (writer, events) = ring(most.unwrap_or(EVENTS));
     let counter = writer.counter();
     let (sender, texts) = channel();
-    let side = Side { events: writer, stacks: HashMap::new(), texts: sender };
+    let side = Side {
+        events: writer,
+        calls: Calls::default(),
+        stacks: FxHashMap::default(),
+        texts: sender,
+        taken: 0,
+    };
     let device = Device { side: UnsafeCell::new(side), counter, snapshot: [0; 2].map(AtomicU64::new) };
     (device, DeviceReader { events, texts, lost: 0 })
 }
@@ -236,6 +277,7 @@ fn start(socket: &str, hello: &Hello) -> Result<(), JobError> {
         is_on: AtomicBool::new(true),
         is_held: AtomicBool::new(true),
         wants_snapshot: AtomicBool::new(false),
+        stacks: StackRule { measured: Mutex::new(Some(Instant::now())), ..StackRule::default() },
         is_ending: AtomicBool::new(false),
         has_ended: Mutex::new(false),
         ended: Condvar::new(),
@@ -254,7 +296,7 @@ fn start(socket: &str, hello: &Hello) -> Result<(), JobError> {
         let attach: extern "C" fn(*mut c_void, *mut Function) = std::mem::transmute(symbols.attach);
         attach(allocator, &raw mut function);
     }
-    *locked(&WAITING) = Some(SendingThread { job, stream, out, readers });
+    *locked(&WAITING) = Some(SendingThread { job, stream, out, readers, clock: Clock::now() });
     Ok(())
 }
 
@@ -281,6 +323,40 @@ fn begin(addr: u64) -> Result<(), JobError> {
     result
 }
 
+impl StackRule {
+    /// Takes the stacks of requests of so many bytes and more from now on, whatever it costs.
+    fn fix(&self, from: u64) {
+        self.from.store(from, Ordering::Relaxed);
+        *locked(&self.measured) = None;
+    }
+
+    /// At the end of a step: leaves small requests without a stack, if stacks have taken too much of the program's
+    /// time. Returns a sentence if so.
+    fn limit(&self) -> Option<String> {
+        let mut measured = locked(&self.measured);
+        let elapsed = measured.as_ref()?.elapsed();
+        if elapsed < MEASURED {
+            return None;
+        }
+        let spent = Duration::from_nanos(self.spent_nanos.swap(0, Ordering::Relaxed));
+        *measured = Some(Instant::now());
+        if !is_too_much(spent, elapsed) {
+            return None;
+        }
+        drop(measured);
+        self.fix(LARGE);
+        let percent = 100.0 * spent.as_secs_f64() / elapsed.as_secs_f64();
+        Some(format!(
+            "finding the lines of requests took {percent:.1} percent of the time: from here on requests below \
+             1 MiB have no line (--all-lines keeps them)"
+        ))
+    }
+}
+
+fn is_too_much(spent: Duration, elapsed: Duration) -> bool {
+    spent > elapsed / MAX_SHARE
+}
+
 impl Job {
     /// Adds a moment; it is left out where too many wait.
     fn mark(&self, kind: MarkKind) {
@@ -300,5 +376,34 @@ impl Job {
         let of =
             |device: &Device| device.snapshot.get(which).map_or(0, |count| count.load(Ordering::Relaxed));
         self.devices.iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(spent: Duration, elapsed: Duration) -> StackRule {
+        let spent_nanos = AtomicU64::new(u64::try_from(spent.as_nanos()).unwrap());
+        let measured = Mutex::new(Instant::now().checked_sub(elapsed));
+        StackRule { spent_nanos, measured, ..StackRule::default() }
+    }
+
+    #[test]
+    fn stacks_that_take_too_long_are_those_of_large_requests_from_then_on() {
+        let from = |rule: &StackRule| rule.from.load(Ordering::Relaxed);
+        let [second, milli] = [Duration::from_secs(1), Duration::from_millis(1)];
+        let cheap = rule(milli, second);
+        assert_eq!((cheap.limit(), from(&cheap)), (None, 0));
+        // What was spent counts for its own time alone.
+        assert_eq!(cheap.spent_nanos.load(Ordering::Relaxed), 0);
+        let early = rule(second, milli);
+        assert_eq!((early.limit(), from(&early)), (None, 0));
+        let dear = rule(second, second * 4);
+        assert!(dear.limit().unwrap().starts_with("finding the lines of requests took 25.0 percent"));
+        assert_eq!((dear.limit(), from(&dear)), (None, LARGE));
+        let fixed = rule(second, second * 4);
+        fixed.fix(0);
+        assert_eq!((fixed.limit(), from(&fixed)), (None, 0));
     }
 }

@@ -124,7 +124,9 @@ pub(crate) fn set_on(minor: u32, known: &StackFrame) -> Result<(), String> {
         }
     }
     LAYOUT.store(index + 1, Ordering::Release);
-    let found = calls().first().map(|call| frame(*call));
+    let mut calls = Calls::default();
+    calls.take();
+    let found = calls.all().first().map(|call| frame(*call));
     if found.as_ref() == Some(known) {
         return Ok(());
     }
@@ -150,29 +152,60 @@ unsafe fn at<T: Copy + Default>(base: usize, offset: usize) -> T {
     unsafe { ((base + offset) as *const T).read_unaligned() }
 }
 
-/// The frames of this thread, innermost first; none where the thread runs no Python.
-pub(crate) fn calls() -> Vec<Call> {
-    let mut calls = Vec::new();
-    let Some(layout) = layout() else { return calls };
-    let (thread, code_type) = (THREAD.load(Ordering::Relaxed), CODE.load(Ordering::Relaxed));
-    // SAFETY: the address is that of Python's function, which may be called at any time without Python's lock.
-    let state = unsafe { std::mem::transmute::<usize, extern "C" fn() -> usize>(thread) }();
-    // SAFETY: the thread's own state, frames and code objects live while the thread is in this function, and
-    // the offsets were tried on a stack that was known.
-    unsafe {
-        let holder = layout.cframe.map_or(state, |cframe| at(state, cframe));
-        let mut frame: usize = at(holder, layout.current);
-        while frame != 0 && calls.len() < MAX_FRAMES {
-            // 3.14 keeps marks in the lowest bits of the address. Where C calls Python, 3.13 and later have a frame
-            // without code.
-            let code = at::<usize>(frame, layout.code) & !7;
-            if at::<usize>(code, TYPE) == code_type {
-                calls.push((code, layout.place(frame, code)));
-            }
-            frame = at(frame, layout.previous);
-        }
+/// The frames of a thread, in places that are used again for each stack.
+pub(crate) struct Calls {
+    calls: [Call; MAX_FRAMES],
+    count: usize,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self { calls: [(0, 0); MAX_FRAMES], count: 0 }
     }
-    calls
+}
+
+impl Calls {
+    /// The frames, innermost first.
+    pub(crate) fn all(&self) -> &[Call] {
+        self.calls.get(..self.count).unwrap_or_default()
+    }
+
+    /// Takes the frames of this thread, none where it runs no Python. Returns their hash.
+    pub(crate) fn take(&mut self) -> u64 {
+        self.count = 0;
+        let mut hash = 0;
+        let Some(layout) = layout() else { return hash };
+        let (thread, code_type) = (THREAD.load(Ordering::Relaxed), CODE.load(Ordering::Relaxed));
+        // SAFETY: the address is that of Python's function, which may be called at any time without Python's lock.
+        let state = unsafe { std::mem::transmute::<usize, extern "C" fn() -> usize>(thread) }();
+        // SAFETY: the thread's own state, frames and code objects live while the thread is in this function, and
+        // the offsets were tried on a stack that was known.
+        unsafe {
+            let holder = layout.cframe.map_or(state, |cframe| at(state, cframe));
+            let mut frame: usize = at(holder, layout.current);
+            while frame != 0
+                && let Some(call) = self.calls.get_mut(self.count)
+            {
+                // 3.14 keeps marks in the lowest bits of the address. Where C calls Python, 3.13 and later have a
+                // frame without code.
+                let code = at::<usize>(frame, layout.code) & !7;
+                if at::<usize>(code, TYPE) == code_type {
+                    *call = (code, layout.place(frame, code));
+                    hash = mix(hash, *call);
+                    self.count += 1;
+                }
+                frame = at(frame, layout.previous);
+            }
+        }
+        hash
+    }
+}
+
+/// The hash of the frames up to this one: one product, since it is made for each frame of each stack.
+#[expect(clippy::cast_possible_truncation, reason = "both halves of the product count")]
+fn mix(hash: u64, (code, place): Call) -> u64 {
+    let product = u128::from(hash ^ code as u64) * u128::from(0x9E37_79B9_7F4A_7C15 ^ place as u64);
+    product as u64 ^ (product >> 64) as u64
 }
 
 impl Layout {
@@ -192,7 +225,7 @@ impl Layout {
     }
 }
 
-/// The texts of a frame that [`calls`] found, while the thread is still in it.
+/// The texts of a frame that [`Calls::take`] found, while the thread is still in it.
 pub(crate) fn frame((code, place): Call) -> StackFrame {
     let Some(layout) = layout() else { return StackFrame::default() };
     // SAFETY: the frame holds its code object, which holds its texts and its table of lines.

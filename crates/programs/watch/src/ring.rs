@@ -30,9 +30,9 @@ pub(crate) struct Reader<T>(Arc<Shared<T>>);
 /// Counts what was written, from any thread.
 pub(crate) struct Counter<T>(Arc<Shared<T>>);
 
-/// A queue with places for so many values, at least 1.
+/// A queue with places for so many values, or for the next power of two.
 pub(crate) fn ring<T: Copy + Send>(capacity: usize) -> (Writer<T>, Reader<T>) {
-    let places = (0..capacity.max(1)).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
+    let places = (0..capacity.next_power_of_two()).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
     let [written, read, lost] = [0; 3].map(AtomicU64::new);
     let shared = Arc::new(Shared { places, written, read, lost });
     (Writer(shared.clone()), Reader(shared))
@@ -40,8 +40,8 @@ pub(crate) fn ring<T: Copy + Send>(capacity: usize) -> (Writer<T>, Reader<T>) {
 
 impl<T> Shared<T> {
     fn place(&self, position: u64) -> *mut MaybeUninit<T> {
-        let capacity = self.places.len() as u64;
-        let index = usize::try_from(position % capacity).unwrap_or(0);
+        // A power of two: a division would cost as much as all the rest.
+        let index = usize::try_from(position).unwrap_or(0) & (self.places.len() - 1);
         self.places.get(index).map_or(std::ptr::null_mut(), UnsafeCell::get)
     }
 }
@@ -75,6 +75,11 @@ impl<T> Counter<T> {
     /// How many values were lost so far.
     pub(crate) fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
+    }
+
+    /// Counts a value as lost.
+    pub(crate) fn lose(&self) {
+        self.0.lost.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -143,7 +143,7 @@ mod tests {
             let actions = "ALLOC FREE_REQUESTED FREE_COMPLETED SEGMENT_ALLOC SEGMENT_FREE SEGMENT_MAP \
                            SEGMENT_UNMAP SNAPSHOT OOM";
             assert!(line("actions ").starts_with(actions), "{release}");
-            let fields = "action_ device_ addr_ context_ stream_ size_ mempool_ ";
+            let fields = "action_ device_ addr_ context_ stream_ size_ mempool_ time_ ";
             assert!(line("fields ").starts_with(fields), "{release}");
             let mut symbols = Symbols::default();
             facts.lines().for_each(|name| symbols.place(name).into_iter().for_each(|place| *place = 1));

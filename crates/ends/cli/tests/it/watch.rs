@@ -133,6 +133,21 @@ fn the_forecast_names_the_step_that_fails() {
     }
 }
 
+#[test]
+fn where_small_requests_have_no_line_the_forecast_names_that_of_a_large_one() {
+    let from = "import blockyard_watch; blockyard_watch._watch.library.blockyard_watch_stacks_from(1 << 20); kept = []";
+    let large = LEAK.replace("kept = []", from);
+    let Some((_folder, ended)) = watched(&large, &["--total-memory", "1200000000"]) else { return };
+    assert!(ended.err.contains("MiB for <module> train.py:9"), "{}", ended.err);
+    let growth = |program: &str| {
+        let (_folder, ended) = watched(program, &[])?;
+        let line = ended.err.lines().find(|line| line.contains("step 100: "))?;
+        Some((line.contains("; +488.5 KiB to the step before"), line.ends_with("of <module> train.py:8")))
+    };
+    assert_eq!(growth(&large.replace("3_000_000", "500_000")), Some((true, false)));
+    assert_eq!(growth(&LEAK.replace("3_000_000", "500_000")), Some((true, true)));
+}
+
 /// A program that saves when it gets a signal, and ends.
 const SAVES: &str = r"
 import signal, sys

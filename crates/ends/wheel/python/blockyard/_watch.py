@@ -19,6 +19,7 @@ def watch(
     out: "str | os.PathLike[str]" = "watch.pickle",
     *,
     check: bool = False,
+    all_lines: bool = False,
     stop_before_failure: int | None = None,
 ) -> None:
     """Watches this program from here on: standard error gets a line for each step, with the true peaks, the line that grew, and the step that
@@ -29,7 +30,13 @@ def watch(
     if "blockyard_watch" in sys.modules:
         return
     folder = tempfile.mkdtemp(prefix="blockyard-watch-")
-    options = {"listen": folder, "out": os.fspath(out), "check": check, "stop_before_failure": stop_before_failure}
+    options = {
+        "listen": folder,
+        "out": os.fspath(out),
+        "check": check,
+        "all_lines": all_lines,
+        "stop_before_failure": stop_before_failure,
+    }
     command = [sys.executable, "-m", "blockyard", "watch", *_command.words_of(options)]
     reader = subprocess.Popen(command, stdin=subprocess.PIPE)
     attach = pathlib.Path(folder, "attach.py")

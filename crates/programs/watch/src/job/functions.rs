@@ -72,6 +72,24 @@ pub unsafe extern "C" fn blockyard_watch_stacks(
     sentence(python_frames::set_on(minor, &known))
 }
 
+/// Takes the stacks of requests of so many bytes and more from now on, whatever it costs. Without this call all have
+/// one, until that takes too much time.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_watch_stacks_from(size: u64) {
+    if let Some(job) = JOB.get() {
+        job.stacks.fix(size);
+    }
+}
+
+/// Whether events are taken from now on, to measure what that costs. Those of between count as lost.
+#[unsafe(no_mangle)]
+pub extern "C" fn blockyard_watch_set_on(is_on: c_int) {
+    if let Some(job) = JOB.get() {
+        job.is_on.store(is_on != 0, Ordering::Relaxed);
+        job.devices.iter().for_each(|device| device.counter.lose());
+    }
+}
+
 /// Ends a step. `memory` has three numbers for each device: the bytes that can be reserved, all bytes, and the limit or 0. Returns
 /// whether a snapshot is wanted, because events were lost.
 ///
@@ -92,6 +110,9 @@ pub unsafe extern "C" fn blockyard_watch_step(number: u64, memory: *const u64, d
         _ => DeviceMemory::default(),
     };
     job.mark(MarkKind::Step { number, memory: numbers.chunks_exact(3).map(of).collect() });
+    if let Some(note) = job.stacks.limit() {
+        job.mark(MarkKind::Note(note));
+    }
     c_int::from(job.is_on.load(Ordering::Relaxed) && job.wants_snapshot.load(Ordering::Relaxed))
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::clock::Clock;
 use super::{DeviceReader, Job, Mark, MarkKind, locked};
 use crate::frames::Frame;
 
@@ -19,6 +20,7 @@ pub(super) struct SendingThread {
     pub(super) stream: UnixStream,
     pub(super) out: Vec<u8>,
     pub(super) readers: Vec<DeviceReader>,
+    pub(super) clock: Clock,
 }
 
 impl SendingThread {
@@ -42,6 +44,7 @@ impl SendingThread {
 
     /// Sends all that waits.
     fn pass(&mut self) -> std::io::Result<()> {
+        self.clock.set();
         let (marks, ends, lost): (Vec<Mark>, Vec<u64>, Vec<u64>) = {
             // A step reads its positions under this lock, so that none of its events was sent already. What is lost
             // from now on comes after these marks, and maybe after later ones.
@@ -98,9 +101,14 @@ impl SendingThread {
                 for stack in reader.texts.try_iter() {
                     Frame::Stack { device, stack }.write(&mut self.out);
                 }
-                let frame = Frame::Events { device, events: std::mem::take(&mut events) };
+                for event in &mut events {
+                    event.time_us = self.clock.micros(event.time_us);
+                }
+                let frame = Frame::Events { device, events };
                 frame.write(&mut self.out);
                 self.send()?;
+                let Frame::Events { events: used, .. } = frame else { return Ok(()) };
+                events = used;
             }
         }
         Ok(())

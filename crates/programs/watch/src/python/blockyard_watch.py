@@ -15,8 +15,9 @@ import time
 
 from blockyard_loaded import once_loaded
 
-# Seconds between two questions to the driver for its free memory.
+# Seconds between two questions to the driver for its free memory, and how many times as long as a question took.
 _PAUSE = 0.5
+_REST = 1000
 # After so many failed requests no further snapshot is sent: a program may go on after each.
 _MOST_OOMS = 3
 # The bytes of the allocation that shows whether events are understood; the library knows the number.
@@ -64,7 +65,7 @@ class Watch:
         self.ooms = 0
         self.is_checked = "BLOCKYARD_WATCH_CHECK" in os.environ
         self.memory = None
-        self.asked = 0.0
+        self.next_question = 0.0
 
     @_quiet
     def attach(self):
@@ -76,6 +77,7 @@ class Watch:
         for name in ("start", "begin", "stacks"):
             getattr(library, "blockyard_watch_" + name).restype = ctypes.c_char_p
         library.blockyard_watch_begin.argtypes = [ctypes.c_uint64]
+        library.blockyard_watch_stacks_from.argtypes = [ctypes.c_uint64]
         library.blockyard_watch_snapshot.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
         library.blockyard_watch_step.argtypes = [ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t]
         library.blockyard_watch_out_of_memory.argtypes = [ctypes.c_size_t, ctypes.c_uint64]
@@ -103,6 +105,9 @@ class Watch:
                 fault = library.blockyard_watch_begin(addr)
         if fault:
             return _say(f"not watched: {fault.decode()}")
+        # A dry run is all host: its time says nothing.
+        if "BLOCKYARD_WATCH_ALL_LINES" in os.environ or "blockyard_dry_run" in sys.modules:
+            library.blockyard_watch_stacks_from(0)
         self.library = library
         self.send_snapshot()
         atexit.register(library.blockyard_watch_finish)
@@ -141,7 +146,7 @@ class Watch:
     def device_memory(self):
         """For each device the bytes that PyTorch can reserve, all its bytes, and the limit of a fraction or 0."""
         cuda, now = self.torch.cuda, time.monotonic()
-        if self.memory is None or now - self.asked >= _PAUSE:
+        if now >= self.next_question:
             numbers = []
             for device in range(cuda.device_count()):
                 # A device that the program does not use has no context, and asking for its memory would make one.
@@ -149,7 +154,8 @@ class Watch:
                 free, total = cuda.mem_get_info(device) if reserved > 0 else (0, 0)
                 numbers += [free + reserved, total, self.limit(device, total)]
             self.memory = (ctypes.c_uint64 * len(numbers))(*numbers)
-            self.asked = now
+            took = time.monotonic() - now
+            self.next_question = now + max(_PAUSE, _REST * took)
         return self.memory
 
     def limit(self, device, total):
