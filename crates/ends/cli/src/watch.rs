@@ -1,5 +1,6 @@
 //! `blockyard watch`: a running program, step by step, with the step at which it will run out of memory.
 
+mod failure;
 mod forecasts;
 mod live;
 mod picture;
@@ -60,7 +61,8 @@ pub(crate) struct WatchOptions {
     #[arg(long, value_name = "FOLDER", hide = true, conflicts_with_all = ["command", "pid"])]
     listen: Option<PathBuf>,
     /// The file for the last steps, a snapshot of PyTorch that all questions read. It is written when the program
-    /// ends, runs out of memory or is killed. Each further process has a file with its rank or number.
+    /// ends, runs out of memory or is killed, and after a failed request there is a report beside it. Each further
+    /// process has a file with its rank or number.
     #[arg(long, value_name = "FILE", default_value = "watch.pickle")]
     out: PathBuf,
     /// Take PyTorch's snapshot after each step and compare it with the state that the events lead to. The

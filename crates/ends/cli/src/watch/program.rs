@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_record::Bytes;
 use blockyard_watch::{DeviceStep, Frame, Hello, Steps, Watched};
 
+use super::failure::FailureReport;
 use super::forecasts::{Question, Slot, answer_questions};
 use super::processes::Processes;
 use super::text::{self, Say};
@@ -23,6 +25,7 @@ pub(crate) struct ProgramReader {
     processes: Arc<Processes>,
     /// How many failures of any process the recording has.
     failures: u64,
+    report: FailureReport,
     /// By device, how many events of the current step were lost.
     lost: BTreeMap<usize, u64>,
     /// How many frames have changed the memory.
@@ -65,7 +68,7 @@ impl ProgramReader {
             }
             self.after_failure = self.watched.step.saturating_add(2);
             self.failures = self.processes.note_failure();
-            self.write();
+            self.write_failure();
         }
         if !steps.is_empty() {
             for (device, lost) in std::mem::take(&mut self.lost) {
@@ -145,12 +148,17 @@ impl ProgramReader {
         self.forecasts.ask(question);
     }
 
-    /// Writes the recording if another process ran out of memory.
+    /// Writes the recording and the report if another process ran out of memory.
     pub(super) fn write_with_others(&mut self) {
         let failures = self.processes.failures();
         if std::mem::replace(&mut self.failures, failures) < failures {
-            self.write();
+            self.write_failure();
         }
+    }
+
+    fn write_failure(&mut self) {
+        let (file, _) = self.write();
+        self.report.begin(&self.out, file, &self.say);
     }
 
     /// Gives the page what it waits for.
@@ -160,8 +168,8 @@ impl ProgramReader {
         }
     }
 
-    /// Writes the recording, and returns it.
-    fn write(&self) -> Vec<u8> {
+    /// Writes the recording. Returns it and its bytes.
+    fn write(&self) -> (SnapshotFile, Vec<u8>) {
         let mut bytes = Vec::new();
         let file = self.watched.steps(0).file;
         let written = file
@@ -171,7 +179,7 @@ impl ProgramReader {
         if let Err(error) = written {
             self.say.note(&format!("the recording is not written: {error:#}"));
         }
-        bytes
+        (file, bytes)
     }
 
     /// Writes the recording and says how to open it. The process has ended.
@@ -196,13 +204,18 @@ impl ProgramReader {
         if self.watched.misfits() > 0 {
             self.say.line(&format!("{} events did not fit the state", self.watched.misfits()));
         }
-        let recording = self.write();
+        let (_, recording) = self.write();
         if let Some(live) = &self.say.live {
             live.end(recording);
         }
         if self.out.is_file() {
             let out = self.out.display();
-            self.say.line(&format!("the last steps are in {out}: `blockyard {out}` says what happened, `blockyard open {out}` shows them"));
+            let report =
+                self.report.finish().map(|path| format!("; the report of the failure is {}", path.display()));
+            self.say.line(&format!(
+                "the last steps are in {out}: `blockyard {out}` says what happened, `blockyard open {out}` shows them{}",
+                report.unwrap_or_default()
+            ));
         }
     }
 }
@@ -214,9 +227,76 @@ pub(super) fn stem(out: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_watch::FORMAT;
+    use blockyard_watch::{Event, FORMAT, StackFrame, StackText};
 
     use super::*;
+
+    /// What a process sends that gets 20 MiB twice, and then fails.
+    fn frames_of_a_failure(rank: &str) -> Vec<Frame> {
+        const MIB: u64 = 1 << 20;
+        let mut pickle = Vec::new();
+        SnapshotFile::default().write_pickle(&mut pickle).unwrap();
+        let rank = Some(rank.to_owned());
+        let devices = vec!["a GPU".to_owned()];
+        let frame = StackFrame { file: "train.py".into(), name: "main".into(), line: 45 };
+        let event = |action, place: u64, size| Event {
+            action,
+            addr: place * 1000 * MIB,
+            size: size * MIB,
+            time_us: 1 + place,
+            stack: 1,
+            ..Event::default()
+        };
+        // A failed request has the free bytes of the driver as its address.
+        let failed = Event { addr: 3 * MIB, ..event(8, 3, 200) };
+        vec![
+            Frame::Hello(Hello { format: FORMAT, rank, devices, ..Hello::default() }),
+            Frame::Snapshot(pickle),
+            Frame::Stack { device: 0, stack: StackText { number: 1, frames: vec![frame] } },
+            Frame::Events {
+                device: 0,
+                events: vec![event(3, 1, 20), event(0, 1, 20), event(3, 2, 20), event(0, 2, 20)],
+            },
+            Frame::Step { number: 1, memory: Vec::new() },
+            Frame::Events { device: 0, events: vec![failed] },
+            Frame::OutOfMemory { device: 0, size: 200 * MIB },
+        ]
+    }
+
+    #[test]
+    fn a_failure_of_one_rank_writes_the_reports_of_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let (out, processes) = (folder.path().join("watch.pickle"), Arc::default());
+        let mut ranks = ["0", "1"].map(|rank| {
+            let mut reader = ProgramReader::new(0, &out, &processes);
+            let mut frames = frames_of_a_failure(rank);
+            if rank == "1" {
+                frames.truncate(5);
+            }
+            for frame in frames {
+                reader.apply(frame).unwrap();
+            }
+            reader
+        });
+        ranks[1].write_with_others();
+        let reports =
+            ranks.map(|mut reader| std::fs::read_to_string(reader.report.finish().unwrap()).unwrap());
+        assert!(reports.iter().all(|html| html.starts_with("<!doctype html>") && html.contains("train.py")));
+        assert_eq!(reports.map(|html| html.contains("200 MiB")), [true, false]);
+        assert!(folder.path().join("watch.rank1.report.html").is_file());
+    }
+
+    #[test]
+    fn a_program_that_does_not_fail_has_no_report() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("watch.pickle");
+        let mut reader = ProgramReader::new(0, &out, &Arc::default());
+        for frame in frames_of_a_failure("0").into_iter().take(5) {
+            reader.apply(frame).unwrap();
+        }
+        reader.finish();
+        assert_eq!((reader.report.finish(), reader.out.is_file()), (None, true));
+    }
 
     #[test]
     fn an_unwritable_file_ends_nothing() {

@@ -125,6 +125,9 @@ fn the_forecast_names_the_step_that_fails() {
         let is_right = |step: &u64| step.abs_diff(failed[0]) <= 1;
         assert!(forecasts.iter().all(is_right), "{conf}: {forecasts:?} and {failed:?}");
         assert!(ended.err.contains("MiB of <module> train.py:8"), "{}", ended.err);
+        let report = fs::read_to_string(folder.path().join("watch.report.html")).unwrap();
+        assert!(report.contains("train.py"));
+        assert!(ended.err.contains("; the report of the failure is watch.report.html"), "{}", ended.err);
         // The recording is for all questions.
         let mut verdict = command();
         let verdict = verdict.arg("watch.pickle").current_dir(folder.path()).output().unwrap();
