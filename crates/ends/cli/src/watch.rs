@@ -6,6 +6,7 @@ mod live;
 mod picture;
 mod processes;
 mod program;
+mod status;
 mod stop;
 mod target;
 mod text;
@@ -126,7 +127,7 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
     let has_ended = Arc::new(AtomicBool::new(false));
     let stop = options.stop_before_failure.map(|steps| Stop::new(steps, options.signal));
     let picture = screen.as_ref().map(|screen| screen.picture.clone());
-    let processes = Arc::new(Processes::new(stop, live, picture));
+    let processes = Arc::new(Processes::new(folder, stop, live, picture));
     let mut readers: Vec<JoinHandle<()>> = Vec::new();
     let status = loop {
         accept(&listener, &options.out, &processes, &has_ended, &mut readers);

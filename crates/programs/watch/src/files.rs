@@ -12,10 +12,11 @@ pub const LIBRARY: &str = "libblockyard_watch.so";
 pub const ATTACH: &str = "attach.py";
 
 /// The files of the hook.
-const HOOK: [(&str, &str); 3] = [
+const HOOK: [(&str, &str); 4] = [
     ("sitecustomize.py", include_str!("python/sitecustomize.py")),
     ("blockyard_loaded.py", include_str!("../../dry-run/src/runner/blockyard_dry_run/loaded.py")),
     ("blockyard_watch.py", include_str!("python/blockyard_watch.py")),
+    ("blockyard_watch_debug.py", include_str!("python/blockyard_watch_debug.py")),
 ];
 
 /// Writes the files of the hook into a folder.

@@ -97,6 +97,7 @@ pub(super) fn answer_questions(slot: &Slot, say: &Say, processes: &Processes, pi
         }
         add_settings(&question, &runs, &before, &mut answers);
         let text = text::forecasts(&answers);
+        say.status.set_forecast(&text);
         let fails = failing_step(&answers).is_some();
         if let Some(live) = &say.live {
             live.change(|state| state.forecast = Some((text.clone(), fails)));

@@ -2,6 +2,7 @@
 //! and the moment when one of them ran out of memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +19,8 @@ const MAX_WAITING: usize = 100;
 /// All watched processes.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
+    /// Where ranks find what is known of them; empty in tests.
+    pub(super) folder: PathBuf,
     /// `None` where no signal was asked for.
     pub(super) stop: Option<Stop>,
     /// `None` where no page is served.
@@ -37,11 +40,12 @@ struct Ranks {
 impl Processes {
     /// The processes get a signal, if there is a `stop`, and the page and the picture get them, if there are any.
     pub(super) fn new(
+        folder: &Path,
         stop: Option<Stop>,
         live: Option<Arc<LivePrograms>>,
         picture: Option<Arc<Picture>>,
     ) -> Self {
-        Self { stop, live, picture, ..Self::default() }
+        Self { folder: folder.to_owned(), stop, live, picture, ..Self::default() }
     }
 
     /// A rank was seen.

@@ -12,6 +12,7 @@ use blockyard_watch::{DeviceStep, Frame, Hello, Steps, Watched};
 use super::failure::FailureReport;
 use super::forecasts::{Question, Slot, answer_questions};
 use super::processes::Processes;
+use super::status::Status;
 use super::text::{self, Say};
 use crate::output;
 
@@ -62,7 +63,9 @@ impl ProgramReader {
             );
         }
         if let (true, Some((device, size))) = (is_out_of_memory, self.watched.out_of_memory.last()) {
-            self.say.note(&text::out_of_memory(*device, Bytes::new(*size), self.watched.step));
+            let text = text::out_of_memory(*device, Bytes::new(*size), self.watched.step);
+            self.say.note(&text);
+            self.say.status.set_step(text);
             if let Some(live) = &self.say.live {
                 live.change(|state| state.failures += 1);
             }
@@ -74,6 +77,7 @@ impl ProgramReader {
             for (device, lost) in std::mem::take(&mut self.lost) {
                 self.say.note(&text::gap(device, lost));
             }
+            self.say.status.set_step(self.step_lines(&steps).join("\n"));
             match &self.say.picture {
                 Some(picture) => picture.add_step(self.say.name(), &self.watched, &steps),
                 None => self.print_step(&steps),
@@ -93,10 +97,13 @@ impl ProgramReader {
     fn print_step(&self, steps: &[DeviceStep]) {
         match self.processes.note_step(self.say.name(), self.watched.step, steps) {
             Some(lines) => lines.iter().for_each(|line| Say::default().line(line)),
-            None => steps
-                .iter()
-                .for_each(|step| self.say.line(&text::step(self.watched.step, step, steps.len() > 1))),
+            None => self.step_lines(steps).iter().for_each(|line| self.say.line(line)),
         }
+    }
+
+    /// A line for each device.
+    fn step_lines(&self, steps: &[DeviceStep]) -> Vec<String> {
+        steps.iter().map(|step| text::step(self.watched.step, step, steps.len() > 1)).collect()
     }
 
     fn begin(&mut self, hello: &Hello) {
@@ -111,6 +118,8 @@ impl ProgramReader {
         }
         let live = self.processes.live.as_ref().map(|live| live.add(&stem(&self.out)));
         self.say = Say::of(&name, live, self.processes.picture.clone());
+        let status = hello.rank.as_ref().map(|_| self.processes.folder.join(format!("{}.status", hello.pid)));
+        self.say.status = Arc::new(Status::of(status));
         if let Some(why) = &hello.no_stacks {
             self.say.note(&format!("lines are not known: {why}"));
         }
@@ -161,8 +170,9 @@ impl ProgramReader {
         self.report.begin(&self.out, file, &self.say);
     }
 
-    /// Gives the page what it waits for.
+    /// Gives the page and the other ranks what they wait for.
     pub(crate) fn answer(&self) {
+        self.say.status.write();
         if let Some(live) = &self.say.live {
             live.answer(&self.watched, self.moment);
         }

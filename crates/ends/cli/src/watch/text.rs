@@ -9,6 +9,7 @@ use blockyard_watch::DeviceStep;
 
 use super::live::LiveProgram;
 use super::picture::Picture;
+use super::status::Status;
 
 /// Prints lines to standard error, each with the name of the process, and tells the page and the picture.
 #[derive(Clone, Debug, Default)]
@@ -18,13 +19,15 @@ pub(super) struct Say {
     pub(super) live: Option<Arc<LiveProgram>>,
     /// `None` where steps and forecasts are lines.
     pub(super) picture: Option<Arc<Picture>>,
+    /// What the other ranks may ask for.
+    pub(super) status: Arc<Status>,
 }
 
 impl Say {
     /// Says under the name of a process; empty for the only one.
     pub(super) fn of(name: &str, live: Option<Arc<LiveProgram>>, picture: Option<Arc<Picture>>) -> Self {
         let name = if name.is_empty() { String::new() } else { format!("{name} ") };
-        Self { name, live, picture }
+        Self { name, live, picture, ..Self::default() }
     }
 
     /// The name of the process, or nothing.

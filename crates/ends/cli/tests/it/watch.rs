@@ -338,6 +338,75 @@ fn ranks_share_the_line_of_a_step_and_a_failure_of_one_writes_all() {
     assert!(ended.err.contains("rank1 out of memory in step 5"), "{}", ended.err);
 }
 
+/// One of two ranks whose debug page is PyTorch's. Rank 0 prints it once both ranks have a forecast.
+const DEBUG: &str = r#"
+import os, socket, sys, time, types, urllib.request
+import torch, torch.nn as nn
+from torch.distributed import TCPStore
+try:
+    import tabulate
+except ImportError:
+    # Other pages of PyTorch's want it.
+    sys.modules["tabulate"] = types.SimpleNamespace(tabulate=None)
+    import torch.distributed.debug._debug_handlers
+    del sys.modules["tabulate"]
+rank = int(os.environ["RANK"])
+os.environ.update(WORLD_SIZE="2", MASTER_ADDR="127.0.0.1")
+if rank == 0:
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    with open("port.new", "w") as file:
+        file.write(str(store.port))
+    os.rename("port.new", "port")
+while not os.path.exists("port"):
+    time.sleep(0.01)
+os.environ["MASTER_PORT"] = open("port").read()
+with socket.socket() as free:
+    free.bind(("", 0))
+    port = free.getsockname()[1]
+from torch.distributed import debug
+debug.start_debug_server(port)
+model = nn.Linear(512, 512).cuda()
+opt = torch.optim.SGD(model.parameters())
+kept = []
+for step in range(4):
+    model(torch.randn(64, 512, device="cuda")).square().mean().backward()
+    kept.append(torch.empty(1_000_000 * (1 + rank), dtype=torch.uint8, device="cuda"))
+    opt.step()
+text = ""
+while rank == 0 and text.count("forecast: ") < 2:
+    time.sleep(0.1)
+    try:
+        text = urllib.request.urlopen(f"http://localhost:{port}/memory").read().decode()
+    except OSError as fault:
+        text = str(fault)
+if rank == 0:
+    print(text)
+    open("printed", "w").close()
+    debug.stop_debug_server()
+while not os.path.exists("printed"):
+    time.sleep(0.01)
+"#;
+
+#[test]
+fn pytorchs_debug_page_lists_all_ranks() {
+    let Some(python) = torch() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("train.py"), DEBUG).unwrap();
+    let run = format!("{} dry-run --quiet --python {python} train.py", env!("CARGO_BIN_EXE_blockyard"));
+    let ended = watch(folder.path(), &["--", "sh", "-c", &format!("RANK=0 {run} & RANK=1 {run}; wait")]);
+    for part in ["Memory</a>", "Rank 0: ", "Rank 1: "] {
+        assert!(ended.out.contains(part), "{part}: {} {}", ended.out, ended.err);
+    }
+    let pages: Vec<&str> = ended.out.split("Rank ").skip(1).collect();
+    for (page, growth) in pages.iter().zip(["977 KiB", "1.91 MiB"]) {
+        assert!(page.contains("<pre>step 4: peak ") && page.contains("\nforecast: "), "{page}");
+        assert!(
+            page.contains(&format!("; +{growth} to the step before, {growth} of &lt;module&gt; train.py:")),
+            "{page}"
+        );
+    }
+}
+
 #[test]
 fn a_process_that_cannot_be_watched_is_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@ Nothing here may raise into the program: a fault is said once, on standard error
 import atexit
 import ctypes
 import functools
+import importlib
 import json
 import os
 import pickle
@@ -28,6 +29,8 @@ def install():
     """Attaches once the program has loaded PyTorch."""
     if "BLOCKYARD_WATCH_SOCKET" in os.environ and _watch is None:
         once_loaded("torch", _on_torch)
+        once_loaded("torch.distributed.debug", lambda _module: _debug("add_rank"))
+        once_loaded("torch.distributed.debug._debug_handlers", lambda module: _debug("add_page", module))
 
 
 def step():
@@ -51,6 +54,19 @@ def _quiet(function):
             _say(f"{type(fault).__name__}: {fault}")
 
     return called
+
+
+@_quiet
+def _debug(name, *arguments):
+    """Calls a function of a file beside this one, which wants that part of PyTorch. A process that ran already has no
+    path to it."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, here)
+    try:
+        module = importlib.import_module("blockyard_watch_debug")
+    finally:
+        sys.path.remove(here)
+    getattr(module, name)(*arguments)
 
 
 class Watch:
