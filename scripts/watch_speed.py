@@ -54,9 +54,9 @@ def program(what):
     return small, 8
 
 
-def times(step, count):
+def times(step, count, untimed=4):
     """The seconds of so many steps, the shortest first. The steps before them are not timed."""
-    for _ in range(4):
+    for _ in range(untimed):
         step()
     torch.cuda.synchronize()
     times = []
