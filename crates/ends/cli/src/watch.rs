@@ -53,8 +53,8 @@ pub(crate) struct WatchOptions {
         value_name = "PROGRAM"
     )]
     command: Vec<String>,
-    /// Watch a program of your own that runs under Python 3.14 or later, by its process id. The memory that it
-    /// has already is known, the lines that made it are not.
+    /// Watch a program that runs already, by its process id. Under Python before 3.14 this needs gdb and the right
+    /// to debug the program. The memory that it has already is known, the lines that made it are not.
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pid: Option<u32>,
     /// For the Python package: files that watch a program are written into this folder. This command ends with

@@ -15,8 +15,10 @@ use crate::exit_status::ExitStatus;
 /// Lets a Python run a file in another one, by their ids.
 const RUN_IN: &str = "import sys\n\
     if not hasattr(sys, 'remote_exec'):\n    \
-    sys.exit('Python 3.%d cannot be watched once it runs: 3.14 and later can' % sys.version_info[1])\n\
+    sys.exit(77)\n\
     sys.remote_exec(int(sys.argv[1]), sys.argv[2])";
+/// The exit status of a Python that cannot: one before 3.14.
+const CANNOT_RUN_IN: i32 = 77;
 
 /// The program that is watched.
 #[derive(Debug)]
@@ -45,6 +47,10 @@ impl Target {
         let mut command = Command::new(&program);
         command.args(["-I", "-c", RUN_IN, &pid.to_string()]).arg(folder.join(ATTACH));
         let output = command.output().with_context(|| program.display().to_string())?;
+        if output.status.code() == Some(CANNOT_RUN_IN) {
+            attach_by_debugger(pid, &folder.join(ATTACH))?;
+            return Ok(Self::Running(pid, is_interrupted));
+        }
         let why = String::from_utf8_lossy(&output.stderr);
         let why = why.lines().last().unwrap_or("it says nothing");
         ensure!(output.status.success(), "the process {pid} is not watched: {why}");
@@ -77,4 +83,25 @@ impl Target {
             Self::Parent(has_ended) => done(has_ended.load(Ordering::Relaxed)),
         })
     }
+}
+
+/// Makes a Python before 3.14 run a file: the debugger adds a call that the program's main thread makes between two
+/// of its instructions, as a signal's handler, and lets the program go on.
+fn attach_by_debugger(pid: u32, file: &Path) -> anyhow::Result<()> {
+    let code = format!("exec(open({}).read())", serde_json::to_string(&file.to_string_lossy())?);
+    let run = serde_json::to_string(&code)?;
+    let call = format!("print (int) Py_AddPendingCall((int (*)(void *)) PyRun_SimpleString, {run})");
+    let mut command = Command::new("gdb");
+    // The symbols of CUDA's libraries would take minutes.
+    command.args(["-nx", "-batch", "-iex", "set auto-solib-add off", "-p", &pid.to_string()]);
+    for done in ["sharedlibrary libpython", "sharedlibrary libc\\.", &call] {
+        command.args(["-ex", done]);
+    }
+    let output = command.output().context("a Python before 3.14 is watched by gdb once it runs")?;
+    if String::from_utf8_lossy(&output.stdout).lines().any(|line| line == "$1 = 0") {
+        return Ok(());
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    let why = why.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+    bail!("the process {pid} is not watched: gdb: {why}")
 }

@@ -407,6 +407,54 @@ fn pytorchs_debug_page_lists_all_ranks() {
     }
 }
 
+/// A program that begins to leak once a file is there, and writes its process id before.
+const UNPREPARED: &str = r#"
+import os, pathlib, sys, time
+import torch, torch.nn as nn
+model = nn.Linear(512, 512).cuda()
+opt = torch.optim.SGD(model.parameters())
+kept = [torch.empty(50_000_000, dtype=torch.uint8, device="cuda")]
+pathlib.Path("there.new").write_text(str(os.getpid()))
+os.rename("there.new", "there")
+while "blockyard_watch" not in sys.modules:
+    time.sleep(0.01)
+for step in range(20):
+    model(torch.randn(64, 512, device="cuda")).square().mean().backward()
+    kept.append(torch.empty(3_000_000, dtype=torch.uint8, device="cuda"))
+    opt.step()
+"#;
+
+#[test]
+fn a_program_that_runs_already_is_watched_by_a_debugger() {
+    let Some(python) = torch() else { return };
+    if Command::new("gdb").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no gdb");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().join("there");
+    fs::write(folder.path().join("train.py"), UNPREPARED).unwrap();
+    let mut program = command();
+    program.current_dir(folder.path()).env("BLOCKYARD_STANDIN", built("libblockyard_standin.so"));
+    program.args(["dry-run", "--quiet", "--python", &python, "train.py"]).stdin(Stdio::null());
+    let mut program = program.spawn().unwrap();
+    wait_until("the beginning", || there.exists());
+    let ended = watch(folder.path(), &["--check", "--pid", &fs::read_to_string(&there).unwrap()]);
+    let _ = program.kill().and_then(|()| program.wait());
+    if ended.err.contains("not permitted") {
+        eprintln!("skipped: a process here may not be debugged");
+        return;
+    }
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(
+        ended.err.contains("20 snapshots of PyTorch's compared with the events: all equal"),
+        "{}",
+        ended.err
+    );
+    let line = "+2.86 MiB to the step before, 2.86 MiB of <module> train.py:13";
+    assert!(ended.err.contains(line), "{}", ended.err);
+}
+
 #[test]
 fn a_process_that_cannot_be_watched_is_named() {
     let folder = tempfile::tempdir().unwrap();
