@@ -139,17 +139,27 @@ fn layout() -> Option<&'static Layout> {
     LAYOUTS.get(index).map(|(_, layout)| layout)
 }
 
+/// No address below is one of a value.
+const NULL_PAGE: usize = 4096;
+
 /// The value at an address of the interpreter's.
 ///
 /// # Safety
 ///
-/// The address is that of a `T` in memory that is alive, or its page is null.
-unsafe fn at<T: Copy + Default>(base: usize, offset: usize) -> T {
-    if base < 4096 {
-        return T::default();
-    }
+/// The address is that of a `T` in memory that is alive.
+unsafe fn read<T: Copy>(address: usize) -> T {
     // SAFETY: as above.
-    unsafe { ((base + offset) as *const T).read_unaligned() }
+    unsafe { (address as *const T).read_unaligned() }
+}
+
+/// The value in an object of the interpreter's, or 0 where the object's address is null.
+///
+/// # Safety
+///
+/// The address is that of an object that is alive, with a `T` at this offset, or its page is null.
+unsafe fn at<T: Copy + Default>(base: usize, offset: usize) -> T {
+    // SAFETY: as above.
+    if base < NULL_PAGE { T::default() } else { unsafe { read(base + offset) } }
 }
 
 /// The frames of a thread, in places that are used again for each stack.
@@ -183,18 +193,19 @@ impl Calls {
         unsafe {
             let holder = layout.cframe.map_or(state, |cframe| at(state, cframe));
             let mut frame: usize = at(holder, layout.current);
-            while frame != 0
+            // Each address is compared with the null page once: this is done for each frame of each stack.
+            while frame >= NULL_PAGE
                 && let Some(call) = self.calls.get_mut(self.count)
             {
                 // 3.14 keeps marks in the lowest bits of the address. Where C calls Python, 3.13 and later have a
                 // frame without code.
-                let code = at::<usize>(frame, layout.code) & !7;
-                if at::<usize>(code, TYPE) == code_type {
+                let code = read::<usize>(frame + layout.code) & !7;
+                if code >= NULL_PAGE && read::<usize>(code + TYPE) == code_type {
                     *call = (code, layout.place(frame, code));
                     hash = mix(hash, *call);
                     self.count += 1;
                 }
-                frame = at(frame, layout.previous);
+                frame = read(frame + layout.previous);
             }
         }
         hash
@@ -218,8 +229,10 @@ impl Layout {
         // SAFETY: by the caller.
         unsafe {
             match self.instructions {
-                Some(instructions) => at::<usize>(frame, self.instruction).wrapping_sub(code + instructions),
-                None => usize::try_from(at::<i32>(frame, self.instruction)).unwrap_or(0) * 2,
+                Some(instructions) => {
+                    read::<usize>(frame + self.instruction).wrapping_sub(code + instructions)
+                }
+                None => usize::try_from(read::<i32>(frame + self.instruction)).unwrap_or(0) * 2,
             }
         }
     }
