@@ -22,7 +22,7 @@ ALONE = None
 # Which requests have a stack, in bytes.
 WAYS = {"alone": ALONE, "no stacks": 1 << 62, "large stacks": 1 << 20, "all stacks": 0}
 rounds, name = int(sys.argv[1]), sys.argv[2]
-# The steps of a turn: until PyTorch's snapshot is there again, and those that are timed.
+# The steps of a turn: until the state is known again, and those that are timed.
 UNTIMED, TIMED = 3, 4
 
 watch = blockyard_watch._watch
