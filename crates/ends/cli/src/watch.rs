@@ -10,6 +10,7 @@ mod status;
 mod stop;
 mod target;
 mod text;
+mod trend;
 
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::{UnixListener, UnixStream};

@@ -23,6 +23,8 @@ pub(super) struct Question {
     pub(super) step: u64,
     /// The place of the device among those of the steps, and its bytes for PyTorch: all, and the limit.
     pub(super) devices: Vec<(usize, Bytes, Option<Bytes>)>,
+    /// What a straight line says about each device that is used.
+    pub(super) trends: Vec<DeviceForecast>,
 }
 
 /// The place of the next question: a newer one replaces one that nobody has taken.
@@ -143,8 +145,15 @@ impl Question {
     }
 }
 
-/// The forecast of each device.
+/// The forecast of each device: by a replay if its steps are alike, else by a straight line.
 fn answers(question: &Question, runs: &[Run]) -> Vec<DeviceForecast> {
+    let replayed = replayed(question, runs);
+    let is_known = replayed.iter().any(|of| of.own.is_some());
+    let has_trend = question.trends.iter().any(|of| of.own.is_some());
+    if has_trend && !is_known { question.trends.clone() } else { replayed }
+}
+
+fn replayed(question: &Question, runs: &[Run]) -> Vec<DeviceForecast> {
     let answer = |of: DeviceQuestion<'_>| {
         let go_on = &mut |_| ControlFlow::Continue(());
         let found = forecast(of.run, of.later, &of.conditions, go_on).ok().flatten();
@@ -240,7 +249,7 @@ mod tests {
         }
         let steps = watched.steps(0);
         let devices = vec![(0, Bytes::mib(available), None)];
-        let question = Question { steps, step: watched.step, devices };
+        let question = Question { steps, step: watched.step, devices, trends: Vec::new() };
         let runs = question.runs();
         let mut found = answers(&question, &runs);
         add_settings(&question, &runs, &[], &mut found);

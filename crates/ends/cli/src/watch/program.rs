@@ -13,7 +13,8 @@ use super::failure::FailureReport;
 use super::forecasts::{Question, Slot, answer_questions};
 use super::processes::Processes;
 use super::status::Status;
-use super::text::{self, Say};
+use super::text::{self, DeviceForecast, Say};
+use super::trend::Trend;
 use crate::output;
 
 /// Reads the frames of one process.
@@ -33,6 +34,8 @@ pub(crate) struct ProgramReader {
     moment: u64,
     forecasts: Arc<Slot>,
     thread: Option<JoinHandle<()>>,
+    /// By device, for steps that are not alike.
+    trends: BTreeMap<usize, Trend>,
     /// The last step, if no forecast was asked for it.
     unasked: Vec<DeviceStep>,
     /// The number of the step after the last failed request.
@@ -88,6 +91,9 @@ impl ProgramReader {
             if let Some(live) = &self.say.live {
                 live.add_step(self.watched.step, &steps);
             }
+            for step in &steps {
+                self.trends.entry(step.device).or_default().add(self.watched.step, step);
+            }
             self.ask(&steps);
         }
         Ok(())
@@ -134,9 +140,20 @@ impl ProgramReader {
         self.thread = Some(std::thread::spawn(move || answer_questions(&slot, &say, &processes, pid)));
     }
 
-    /// Asks for the forecast of the steps, if the last two are alike and the thread of forecasts is idle.
+    /// Asks for the forecast of the steps: of what is left at their ends, and of a replay if the last two are alike and
+    /// the thread of forecasts is idle.
     fn ask(&mut self, steps: &[DeviceStep]) {
-        let mut question = Question { steps: Steps::default(), step: self.watched.step, devices: Vec::new() };
+        let trend = |step: &DeviceStep| DeviceForecast {
+            device: u32::try_from(step.device).unwrap_or(u32::MAX),
+            own: self.trends.get(&step.device).and_then(|trend| trend.forecast(step.memory)),
+            setting: None,
+        };
+        let mut question = Question {
+            steps: Steps::default(),
+            step: self.watched.step,
+            devices: Vec::new(),
+            trends: steps.iter().map(trend).collect(),
+        };
         self.unasked.clear();
         if steps.iter().all(|step| step.is_like_before) {
             if !self.forecasts.is_idle() {
