@@ -26,6 +26,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -34,9 +36,26 @@
 
 // A machine with a driver has a library that tells which processes use its GPUs, and PyTorch would put them into its
 // out-of-memory errors. The device here is none of those.
+#if RELEASE >= 8
 extern "C" void* dlopen(const char*, int) noexcept {
   return nullptr;
 }
+#else
+// These releases open the driver's library themselves, and nothing else of it is asked for.
+static char driver;
+
+extern "C" cudaError_t cudaGetDriverEntryPoint(const char*, void**, unsigned long long, int*);
+
+extern "C" void* dlopen(const char* name, int) noexcept {
+  return std::strcmp(name, "libcuda.so.1") == 0 ? &driver : nullptr;
+}
+
+extern "C" void* dlsym(void*, const char* name) noexcept {
+  void* function = nullptr;
+  cudaGetDriverEntryPoint(name, &function, 0, nullptr);
+  return function;
+}
+#endif
 
 // Exported, and declared in no header of the wheel: a library that needs all of CUDA sets it otherwise.
 namespace c10::cuda::_internal {
@@ -56,7 +75,7 @@ using c10::cuda::MempoolId_t;
 
 constexpr c10::DeviceIndex kDevice = 0;
 // RELEASE is the minor release of PyTorch 2 whose headers these are; src/library.rs defines it.
-static_assert(RELEASE >= 8, "the oldest release that is known");
+static_assert(RELEASE >= 6, "the oldest release that is known");
 
 enum Operation : uint64_t {
   kAllocate,
@@ -190,11 +209,12 @@ class Run {
     c10::cuda::detail::init_p2p_access_cache(1);
 #endif
     allocator::init(1);
-    allocator::recordHistory(true, nullptr, size_t{1} << 30, allocator::RecordContext::NEVER,
 #if RELEASE >= 11
-                             false, {});
+    allocator::recordHistory(true, nullptr, size_t{1} << 30, allocator::RecordContext::NEVER, false, {});
+#elif RELEASE >= 8
+    allocator::recordHistory(true, nullptr, size_t{1} << 30, allocator::RecordContext::NEVER, false);
 #else
-                             false);
+    allocator::recordHistory(true, nullptr, size_t{1} << 30, allocator::RecordContext::NEVER);
 #endif
     response_.word(0);
     for (uint64_t left = request_.word(); left > 0; --left) {
@@ -264,13 +284,23 @@ class Run {
         break;
       // What the Python class `MemPool` does: its C++ half is in a library that needs all of CUDA.
       case kCreatePool:
+#if RELEASE >= 8
         allocator::createOrIncrefPool(kDevice, pool_id(first));
+#else
+        mem_pools_[first] = new c10::cuda::MemPool;
+        if (mem_pools_[first]->id() != pool_id(first)) throw std::runtime_error("the pool has another number");
+#endif
 #if RELEASE >= 10
         if ((second & 1) != 0) allocator::setNoSplit(kDevice, pool_id(first));
 #endif
         if ((second & 2) != 0) set_use_on_oom(pool_id(first), true);
         break;
       case kEnterPool:
+#if RELEASE < 8
+        if ((first & 1) == 0) {
+          contexts_.push_back(std::make_unique<c10::cuda::MemPoolContext>(mem_pools_.at(first)));
+        }
+#endif
         allocator::beginAllocateToPool(kDevice, pool_id(first), [second](cudaStream_t stream) {
           return second == UINT64_MAX || stream == handle_of(second);
         });
@@ -292,11 +322,22 @@ class Run {
         allocator::endAllocateToPool(kDevice, pool_id(first));
         // A capture's use is given up when its graph goes.
         if ((first & 1) == 0) allocator::releasePool(kDevice, pool_id(first));
+#if RELEASE < 8
+        if ((first & 1) == 0) contexts_.pop_back();
+#endif
         break;
       case kDestroyPool:
+#if RELEASE < 8
+        if ((first & 1) == 0) {
+          delete mem_pools_.at(first);
+          break;
+        }
+#endif
         if ((first & 1) == 0) set_use_on_oom(pool_id(first), false);
         allocator::releasePool(kDevice, pool_id(first));
+#if RELEASE >= 8
         if ((first & 1) == 0) allocator::emptyCache(pool_id(first));
+#endif
         break;
       case kReadSettings:
         response_.word(kText);
@@ -328,8 +369,10 @@ class Run {
   static void set_use_on_oom(MempoolId_t pool, bool use) {
 #if RELEASE >= 11
     allocator::setUseOnOOM(kDevice, pool, use);
-#else
+#elif RELEASE >= 8
     if (use) allocator::setUseOnOOM(kDevice, pool);
+#else
+    (void)pool, (void)use;
 #endif
   }
 
@@ -500,6 +543,11 @@ class Run {
   bool wants_all_ = false;
   // Open captures.
   int captures_ = 0;
+#if RELEASE < 8
+  // Pools of the program, whose `MemPool` is in the allocator's library up to 2.7, and their open scopes.
+  std::map<uint64_t, c10::cuda::MemPool*> mem_pools_;
+  std::vector<std::unique_ptr<c10::cuda::MemPoolContext>> contexts_;
+#endif
   std::vector<std::string> texts_;
   // A failed allocation has its place too, so that tensors are numbered as the sequence numbers them.
   std::vector<c10::DataPtr> tensors_;

@@ -133,10 +133,12 @@ fn build(target: &Path, wheel: &WheelPaths, release: Release, cudart: &Path) -> 
     let libraries = format!("-L{}", wheel.libraries.display());
     let cudart = cudart.display().to_string();
     let minor = format!("-DRELEASE={}", release.minor());
+    // The layout of C++'s own types in the wheel.
+    let layout = format!("-D_GLIBCXX_USE_CXX11_ABI={}", u8::from(release.minor() >= 7));
     native::compile(
         &[native::sources().join("driver.cpp")],
         // The driver's `dlopen` must be found before the system's, so the program exports its symbols.
-        &[&minor, &include, &libraries, "-lc10_cuda", "-lc10", &cudart, "-Wl,-export-dynamic"],
+        &[&minor, &layout, &include, &libraries, "-lc10_cuda", "-lc10", &cudart, "-Wl,-export-dynamic"],
         &target.join(format!("oracle/driver-{release}")),
     )
 }

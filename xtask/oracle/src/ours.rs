@@ -57,7 +57,9 @@ pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, I
         steps.push(OperationReply { reply, stats });
     }
     ours.allocator.check().context("an invariant of our allocator does not hold")?;
-    let snapshot = ours.allocator.snapshot();
+    let allocator = &ours.allocator;
+    let active = allocator.active_pool();
+    let snapshot = active.map_or_else(|| allocator.snapshot(), |pool| allocator.pool_snapshot(pool));
     let runs = snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs);
     let segments = runs.map(|run| segment(&run)).collect();
     let sink = ours.allocator.into_sink();

@@ -18,7 +18,8 @@
 //!   freed outside. PyTorch keeps such notes by the address of the block object on the host and does not drop
 //!   them then, so that a later block object at this address gets them.
 //! * Operations that an assertion refuses: a pool is deleted while a scope is open, two scopes on one pool; up
-//!   to 2.10, requests that fail after a pool with `use_on_oom` was deleted.
+//!   to 2.7, `empty_cache` in a capture; up to 2.10, requests that fail after a pool with `use_on_oom` was
+//!   deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,6 +160,10 @@ impl Rules {
                 Some(operation.clone())
             }
             Operation::EmptyCache => {
+                if self.release.has_active_pool() && self.is_capturing() {
+                    let in_pool = self.scopes.iter().any(|(pool, _)| pool.capture == 0);
+                    return in_pool.then(|| operation.clone());
+                }
                 if !self.is_capturing() {
                     self.pending.clear();
                 }
@@ -183,7 +188,8 @@ impl Rules {
             Operation::CreatePool { pool_id, options } => {
                 // An option that the release does not have is left away.
                 let never_splits = options.never_splits && self.release.minor() >= 10;
-                let options = &PoolOptions { never_splits, ..*options };
+                let serves_on_oom = options.serves_on_oom && self.release.minor() >= 8;
+                let options = &PoolOptions { never_splits, serves_on_oom };
                 let is_second_lender =
                     options.serves_on_oom && self.pools.values().any(|pool| pool.serves_on_oom);
                 if self.pools.contains_key(pool_id) || is_second_lender {
@@ -195,6 +201,11 @@ impl Rules {
             Operation::EnterPool { pool_id, stream } => self.enter(*pool_id, *stream),
             Operation::LeavePool { pool_id } => {
                 let at = self.scopes.iter().position(|(open, _)| open == pool_id)?;
+                let behind = self.scopes.get(at + 1..)?;
+                // A context ends only after those inside of it.
+                if self.release.has_active_pool() && behind.iter().any(|(open, _)| open.capture == 0) {
+                    return None;
+                }
                 self.scopes.remove(at);
                 self.pools.get(pool_id).map(|pool| Operation::LeavePool { pool_id: pool.number })
             }

@@ -119,6 +119,8 @@ fn download(downloads: &Path, version: &str) -> Result<PathBuf> {
     // the wheel's.
     pip.args(["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--implementation", "cp"])
         .args(["--python-version", "3.11", "--platform", "manylinux_2_28_x86_64"])
+        // That of 2.6.
+        .args(["--platform", "manylinux1_x86_64"])
         .arg(format!("torch=={version}"))
         .arg("--dest")
         .arg(downloads);

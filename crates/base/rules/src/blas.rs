@@ -62,8 +62,8 @@ impl BlasVariables {
         let is_kept = match release.minor() {
             ..=11 => {
                 return match self.is_unified {
-                    Some(true) => BlasWorkspaces::Shared,
-                    _ if release.minor() == 8 => BlasWorkspaces::LtForEachCall,
+                    Some(true) if release.minor() >= 8 => BlasWorkspaces::Shared,
+                    _ if release.minor() <= 8 => BlasWorkspaces::LtForEachCall,
                     _ => BlasWorkspaces::Kept,
                 };
             }

@@ -22,7 +22,9 @@ pub struct Release {
 
 /// The releases, oldest first and without a gap: the name, and what `torch.__version__` shows in the newest patch
 /// release, built for CUDA.
-const KNOWN: [(&str, &str); 8] = [
+const KNOWN: [(&str, &str); 10] = [
+    ("2.6", "2.6.0+cu124"),
+    ("2.7", "2.7.1+cu126"),
     ("2.8", "2.8.0+cu128"),
     ("2.9", "2.9.1+cu128"),
     ("2.10", "2.10.0+cu128"),
@@ -34,7 +36,7 @@ const KNOWN: [(&str, &str); 8] = [
 ];
 
 /// The number of the oldest release.
-const OLDEST: u8 = 8;
+const OLDEST: u8 = 6;
 
 /// [`Release::LATEST`].
 impl Default for Release {
@@ -56,6 +58,10 @@ pub enum ExpandableAdvice {
 }
 
 impl Release {
+    /// 2.6 for CUDA.
+    pub const V2_6: Self = Self::cuda(6);
+    /// 2.7 for CUDA.
+    pub const V2_7: Self = Self::cuda(7);
     /// 2.8 for CUDA.
     pub const V2_8: Self = Self::cuda(8);
     /// 2.9 for CUDA.
@@ -97,7 +103,9 @@ impl Release {
     }
 
     /// All releases for CUDA, oldest first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
+        Self::V2_6,
+        Self::V2_7,
         Self::V2_8,
         Self::V2_9,
         Self::V2_10,
@@ -166,6 +174,19 @@ impl Release {
         !self.is_at_least(Self::V2_13)
     }
 
+    /// Whether the pool of the program's innermost open scope (`MemPoolContext`) is the only one that a snapshot
+    /// lists and that `empty_cache` releases.
+    #[must_use]
+    pub const fn has_active_pool(self) -> bool {
+        !self.is_at_least(Self::V2_8)
+    }
+
+    /// Whether a request that needs new memory fails while a scope of the program is open and segments expand.
+    #[must_use]
+    pub const fn refuses_expandable_pools(self) -> bool {
+        self.minor == 7
+    }
+
     /// Whether the oldest of several free blocks of one size comes first. In 2.12 a block is as old as the
     /// `Block` that describes it, which a split makes again for its front; in all other releases the lowest
     /// address comes first. Found by running the libraries.
@@ -180,6 +201,11 @@ impl Release {
     #[must_use]
     pub const fn has_one_parser(self) -> bool {
         !self.is_at_least(Self::V2_10)
+    }
+
+    /// The word in errors about `roundup_power2_divisions`.
+    pub(crate) const fn spelling_of_divisions(self) -> &'static str {
+        if self.is_at_least(Self::V2_8) { "divisions" } else { "divisons" }
     }
 
     /// Whether of several open scopes on memory pools the one opened last gets a request; before, the one
@@ -233,6 +259,12 @@ impl Release {
         self.is_at_least(Self::V2_12)
     }
 
+    /// Whether entries of a trace name the compilation of `torch.compile`.
+    #[must_use]
+    pub const fn traces_compile_context(self) -> bool {
+        self.is_at_least(Self::V2_8)
+    }
+
     /// Whether entries of a trace have the text of `_set_memory_metadata`.
     #[must_use]
     pub const fn traces_user_metadata(self) -> bool {
@@ -282,7 +314,7 @@ impl Release {
     pub const fn advised_variable_and_page(self) -> (&'static str, &'static str) {
         const OLD_PAGE: &str = "https://pytorch.org/docs/stable/notes/cuda.html#environment-variables";
         match self.minor {
-            8 | 9 => ("PYTORCH_CUDA_ALLOC_CONF", OLD_PAGE),
+            ..=9 => ("PYTORCH_CUDA_ALLOC_CONF", OLD_PAGE),
             10 => ("PYTORCH_ALLOC_CONF", OLD_PAGE),
             _ => (
                 "PYTORCH_CUDA_ALLOC_CONF",
@@ -318,6 +350,13 @@ impl Release {
     #[must_use]
     pub const fn cudnn_attention_needs_sixteenths(self) -> bool {
         self.is_at_least(Self::V2_12)
+    }
+
+    /// Whether flash attention has the state of its random numbers on the GPU; before, it was on the host. Found
+    /// by running the releases.
+    #[must_use]
+    pub const fn has_flash_state_on_device(self) -> bool {
+        self.is_at_least(Self::V2_7)
     }
 
     /// Whether memory-efficient attention without dropout has its seed and offset on the GPU, 8 bytes each;
@@ -435,6 +474,8 @@ mod tests {
             assert_eq!(serde_json::from_str::<Release>(&json).unwrap(), release);
         }
         let cases = [
+            ("2.6.0+cu124", Release::V2_6),
+            ("2.7.1", Release::V2_7),
             ("2.8.0+cu128", Release::V2_8),
             ("2.9.1", Release::V2_9),
             ("2.10.0+cu128", Release::V2_10),
@@ -459,7 +500,7 @@ mod tests {
         let message = |text: &str| text.parse::<Release>().unwrap_err().to_string();
         assert_eq!(
             message("2.16.0+cu140"),
-            "the rules of PyTorch 2.16.0+cu140 are not known; the releases are 2.8, 2.9, 2.10, 2.11, 2.12, 2.13, 2.14 and 2.15"
+            "the rules of PyTorch 2.16.0+cu140 are not known; the releases are 2.6, 2.7, 2.8, 2.9, 2.10, 2.11, 2.12, 2.13, 2.14 and 2.15"
         );
         for unknown in ["2.1", "2.110", "2.5.0", "3.11", "12.11"] {
             assert_eq!(unknown.parse::<Release>(), Err(ReleaseError::Unknown(unknown.to_owned())));
@@ -470,7 +511,7 @@ mod tests {
         }
         assert_eq!(
             message("newest"),
-            "'newest' is not a release of PyTorch; the releases are 2.8, 2.9, 2.10, 2.11, 2.12, 2.13, 2.14 and 2.15"
+            "'newest' is not a release of PyTorch; the releases are 2.6, 2.7, 2.8, 2.9, 2.10, 2.11, 2.12, 2.13, 2.14 and 2.15"
         );
     }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{
-    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, NullSink, PoolId, SegmentId, StatArray,
-    Stats, StreamId,
+    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, NullSink, PoolId, SegmentId,
+    SegmentSnapshot, StatArray, Stats, StreamId,
 };
 use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
@@ -267,13 +267,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Waits for all streams and releases every cached segment to the device (`emptyCache`). Private pools in
     /// use keep their cached segments; during a graph capture, nothing is waited for, and the default pool
-    /// keeps its cache too.
+    /// keeps its cache too. Up to release 2.7 nothing is released inside of a scope of
+    /// the program, since its pool alone counts, which is in use.
     ///
     /// # Errors
     ///
     /// [`AllocError::Device`] when the device fails. Segments that were released before stay released.
     pub fn empty_cache(&mut self) -> Result<(), AllocError> {
-        self.release_cached_blocks()
+        if self.active_pool().is_some() { Ok(()) } else { self.release_cached_blocks() }
     }
 
     /// Limits reserved memory to a fraction of the device; from release 2.10 on 1 removes the limit
@@ -292,7 +293,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     /// Adds an event for a snapshot, as PyTorch's trace does.
     pub fn record_snapshot(&mut self) {
-        self.sink.record(Event::SnapshotTaken { active: self.counters.active_bytes() });
+        let active = match self.active_pool() {
+            Some(pool) => self.pool_snapshot(pool).segments.iter().map(SegmentSnapshot::active).sum(),
+            None => self.counters.active_bytes(),
+        };
+        self.sink.record(Event::SnapshotTaken { active });
     }
 
     /// Sets every peak to its current value.

@@ -355,8 +355,8 @@ impl<D: DeviceMemory, S: EventSink> BackendAllocator<D, S> {
     /// [`AllocError::NoSnapshot`] under `cudaMallocAsync`.
     pub fn listed_segments(&self, pool: PoolId) -> Result<Vec<SegmentSnapshot>, AllocError> {
         let Self::Native(allocator) = self else { return Err(AllocError::NoSnapshot) };
-        let snapshot =
-            if pool == PoolId::DEFAULT { allocator.snapshot() } else { allocator.pool_snapshot(pool) };
+        let pool = if pool == PoolId::DEFAULT { allocator.active_pool() } else { Some(pool) };
+        let snapshot = pool.map_or_else(|| allocator.snapshot(), |pool| allocator.pool_snapshot(pool));
         Ok(snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs).collect())
     }
 

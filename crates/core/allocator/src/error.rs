@@ -55,6 +55,10 @@ pub enum AllocError {
     /// A scope on the pool is open already, or the pool is the default pool. Nothing changed.
     #[error("beginAllocateToPool: already recording to mempool_id {0}")]
     AlreadyInPool(PoolId),
+    /// Release 2.7 has no expandable segments while a scope of the program is open. Garbage may have been
+    /// collected.
+    #[error("torch.cuda.MemPool doesn't currently support expandable_segments.")]
+    NoExpandablePool,
     /// No scope on the pool is open; nothing changed.
     #[error("endAllocatePool: not currently recording to mempool_id {0}")]
     NotInPool(PoolId),

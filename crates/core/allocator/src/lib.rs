@@ -1,4 +1,4 @@
-//! PyTorch's CUDA caching allocator (`c10/cuda/CUDACachingAllocator.cpp`, releases 2.8 to 2.15), to the
+//! PyTorch's CUDA caching allocator (`c10/cuda/CUDACachingAllocator.cpp`, releases 2.6 to 2.15), to the
 //! byte.
 //!
 //! [`CachingAllocator`] allocates segments from a [`DeviceMemory`](blockyard_device::DeviceMemory), splits
@@ -110,6 +110,7 @@
 //!   PyTorch fails with "already recording".
 //! * A block of a split segment is never released alone. PyTorch does that when `max_split_size_mb` became
 //!   smaller, or when `expandable_segments` was switched on too, and damages its own state.
+//! * Up to release 2.7, `empty_cache` in a capture is an assertion in PyTorch; here it does what it does in 2.8.
 //! * A capture that was announced counts for every stream; PyTorch also asks whether the current stream is
 //!   captured.
 //! * `expandable_segments_reserve_by_class` is read and has no effect: only C++ programs tag streams with

@@ -212,6 +212,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.captures = self.captures.saturating_sub(1);
     }
 
+    /// The pool of the program's innermost open scope (`MemPoolContext`), up to release 2.7: a snapshot lists
+    /// this pool alone.
+    #[must_use]
+    pub fn active_pool(&self) -> Option<PoolId> {
+        let open = self.scopes.iter().rev().filter(|_| self.config.release().has_active_pool());
+        open.map(|scope| self.memory_pools[scope.memory_pool].id).find(|id| id.capture == 0)
+    }
+
     /// Whether a graph is being captured, as far as the allocator of the release knows.
     #[inline]
     pub(crate) fn is_capturing(&self) -> bool {

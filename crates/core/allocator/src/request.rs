@@ -280,6 +280,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Err(self.out_of_memory(params, true));
         }
         if params.expands {
+            if self.config.release().refuses_expandable_pools() && self.active_pool().is_some() {
+                return Err(AllocError::NoExpandablePool);
+            }
             return self.expand(params);
         }
         let addr = match self.device.allocate_segment(size) {

@@ -268,6 +268,7 @@ pub(crate) fn failure(error: DispatchError) -> Result<StepOutcome, RunError> {
         AllocError::UncachedOutOfMemory { .. } => Ok(StepOutcome::OutOfMemory(error.to_string())),
         AllocError::AlreadyInPool(_)
         | AllocError::NotInPool(_)
+        | AllocError::NoExpandablePool
         | AllocError::UnknownPool(_)
         | AllocError::NoVirtualMemory
         | AllocError::MallocAsyncNeedsVirtualMemory

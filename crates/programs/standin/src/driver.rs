@@ -232,6 +232,27 @@ entries! {
         SUCCESS
     }
 
+    // PyTorch up to 2.7 looks the next five up with all others, and has no use for them on one device.
+    fn cuMemExportToShareableHandle() -> c_int {
+        NOT_SUPPORTED
+    }
+
+    fn cuMemImportFromShareableHandle() -> c_int {
+        NOT_SUPPORTED
+    }
+
+    fn cuMulticastCreate() -> c_int {
+        NOT_SUPPORTED
+    }
+
+    fn cuMulticastAddDevice() -> c_int {
+        NOT_SUPPORTED
+    }
+
+    fn cuMulticastBindMem() -> c_int {
+        NOT_SUPPORTED
+    }
+
     fn cuMemGetAllocationGranularity(to: Out<u64>, _prop: usize, _option: c_int) -> c_int {
         to.put(ALIGNMENT);
         SUCCESS

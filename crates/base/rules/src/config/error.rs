@@ -1,6 +1,6 @@
 //! Settings that PyTorch refuses, in its words.
 
-use crate::Backend;
+use crate::{Backend, Release};
 
 /// A settings text that PyTorch refuses, in PyTorch's words if those are clear.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -108,11 +108,11 @@ pub enum ConfigError {
     #[error("per_process_memory_fraction is invalid, set it in [0.0, 1.0]")]
     MemoryFraction,
     /// A single number of divisions that is not a power of two.
-    #[error("For roundups, the divisions has to be power of 2 ")]
-    Divisions,
+    #[error("For roundups, the {} has to be power of 2 ", .0.spelling_of_divisions())]
+    Divisions(Release),
     /// A number of divisions in a list that is neither zero nor a power of two.
-    #[error("For roundups, the divisions has to be power of 2 or 0 to disable roundup ")]
-    DivisionsInList,
+    #[error("For roundups, the {} has to be power of 2 or 0 to disable roundup ", .0.spelling_of_divisions())]
+    DivisionsInList(Release),
     /// A size in a list that is not a power of two.
     #[error("For roundups, the intervals have to be power of 2 ")]
     Intervals,

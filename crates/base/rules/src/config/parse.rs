@@ -124,7 +124,7 @@ impl AllocatorConfig {
         if tokens.get(value)? != "[" {
             let divisions = tokens.integer(value)?;
             if !divisions.is_power_of_two() {
-                return Err(ConfigError::Divisions);
+                return Err(ConfigError::Divisions(self.release));
             }
             self.roundup_divisions = [divisions; ROUNDUP_INTERVALS];
             return Ok(value);
@@ -134,7 +134,7 @@ impl AllocatorConfig {
         while tokens.has_token(at) && tokens.get(at)? != "]" {
             let divisions = tokens.integer(at + 2)?;
             if divisions != 0 && !divisions.is_power_of_two() {
-                return Err(ConfigError::DivisionsInList);
+                return Err(ConfigError::DivisionsInList(self.release));
             }
             if tokens.get(at)? == ">" {
                 self.roundup_divisions[last + 1..].fill(divisions);

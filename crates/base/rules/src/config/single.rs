@@ -125,7 +125,7 @@ impl AllocatorConfig {
         if tokens.get(value)? != "[" {
             let divisions = tokens.small_integer(value)?;
             if !divisions.is_power_of_two() {
-                return Err(ConfigError::Divisions);
+                return Err(ConfigError::Divisions(self.release));
             }
             self.roundup_divisions = [divisions; ROUNDUP_INTERVALS];
             return Ok(value);
@@ -138,7 +138,7 @@ impl AllocatorConfig {
             }
             let divisions = tokens.small_integer(at + 2)?;
             if divisions != 0 && !divisions.is_power_of_two() {
-                return Err(ConfigError::DivisionsInList);
+                return Err(ConfigError::DivisionsInList(self.release));
             }
             if tokens.get(at)? == ">" {
                 self.roundup_divisions[last..].fill(divisions);

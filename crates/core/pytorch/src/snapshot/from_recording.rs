@@ -70,6 +70,7 @@ impl Contexts {
         let context = EntryContext {
             pool_id: self.release.traces_pools().then_some(pool),
             lacks_user_metadata: !self.release.traces_user_metadata(),
+            lacks_compile_context: !self.release.traces_compile_context(),
             ..EntryContext::default()
         };
         let place = self.known.iter().position(|known| *known == context).unwrap_or_else(|| {

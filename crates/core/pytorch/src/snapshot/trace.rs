@@ -35,6 +35,8 @@ pub struct EntryContext {
     pub has_empty_stack: bool,
     /// Whether entries are written without `user_metadata`, as PyTorch up to 2.9 writes them.
     pub lacks_user_metadata: bool,
+    /// Whether entries are written without `compile_context`, as PyTorch up to 2.7 writes them.
+    pub lacks_compile_context: bool,
 }
 
 /// A text that the program gave to a tensor with `torch.cuda.memory._annotate_tensor`: an entry of the trace

@@ -289,13 +289,15 @@ impl<'a, W: Write> Writer<'a, W> {
             writer.pair("size", size.get())?;
             writer.pair("stream", stream.get())?;
             writer.pair("time_us", time_us)?;
-            writer.key("compile_context")?;
-            match context.compile_context {
-                Some(text) => writer.text(text)?,
-                None if writer.has_own_lists => {
-                    writer.pickle.text("N/A")?;
+            if !context.lacks_compile_context {
+                writer.key("compile_context")?;
+                match context.compile_context {
+                    Some(text) => writer.text(text)?,
+                    None if writer.has_own_lists => {
+                        writer.pickle.text("N/A")?;
+                    }
+                    None => writer.key("N/A")?,
                 }
-                None => writer.key("N/A")?,
             }
             if !context.lacks_user_metadata {
                 writer.key("user_metadata")?;

@@ -187,10 +187,13 @@ impl Call<'_> {
         drop(flat);
         drop(no_grad);
         let logarithms = self.statistics(queries)?;
-        let mut state = empty(&[2], Dtype::I64, device)?;
-        let unused = empty(&[], Dtype::I64, device)?;
-        if self.dropout > 0.0 {
-            state = empty(&[2], Dtype::I64, device)?;
+        let (mut state, mut unused) = (None, None);
+        if session().release().has_flash_state_on_device() {
+            state = Some(empty(&[2], Dtype::I64, device)?);
+            unused = Some(empty(&[], Dtype::I64, device)?);
+            if self.dropout > 0.0 {
+                state = Some(empty(&[2], Dtype::I64, device)?);
+            }
         }
         let output = unrelated(&output);
         let saved = [
@@ -199,8 +202,8 @@ impl Call<'_> {
             Save::Input(Some(self.v)),
             Save::Input(Some(&logarithms)),
             Save::Output(0),
-            Save::Input(Some(&state)),
-            Save::Input(Some(&unused)),
+            Save::Input(state.as_ref()),
+            Save::Input(unused.as_ref()),
         ];
         let sizes = self.sizes;
         record(
