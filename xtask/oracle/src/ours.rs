@@ -8,7 +8,7 @@ use blockyard_device::VirtualDevice;
 use blockyard_record::{
     BlockState, Bytes, Event, EventSink, MemoryState, PoolId, PoolKind, SegmentSnapshot, StreamId, TraceEntry,
 };
-use blockyard_rules::{AllocatorConfig, ConfigError};
+use blockyard_rules::{AllocatorConfig, ConfigError, Dialect, Release};
 
 use crate::answer::{FinalBlock, OperationReply, ReturnValue, Segment, SequenceResult, StatsAfter};
 use crate::sequence::{Operation, Sequence};
@@ -44,7 +44,7 @@ pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, I
     for operation in &sequence.operations {
         let reply = match ours.perform(operation) {
             Ok(reply) => reply,
-            Err(OperationError::Refused(text)) => ReturnValue::Failed(text),
+            Err(OperationError::Refused(text)) => ReturnValue::Failed(failure(&text, sequence.release)),
             Err(OperationError::Device(error)) => return Err(error.into()),
         };
         let words = stats::words(
@@ -260,6 +260,15 @@ fn settings_text(config: &AllocatorConfig) -> String {
         divisions.join(" "),
         config.text(),
     )
+}
+
+/// The part of an error that is compared: of Ascend's texts, only that memory ran out.
+fn failure(text: &str, release: Release) -> String {
+    if release.dialect() == Dialect::Ascend && text.contains("out of memory") {
+        "out of memory".to_owned()
+    } else {
+        text.to_owned()
+    }
 }
 
 /// The part of a settings error that is compared: only the kind of error if PyTorch's message shows details

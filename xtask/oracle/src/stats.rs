@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use blockyard_record::{PoolId, Stat, StatArray, Stats};
-use blockyard_rules::Release;
+use blockyard_rules::{Dialect, Release};
 
 /// How many statistics release 2.11 has.
 const OLDEST_COUNT: usize = 122;
@@ -33,6 +33,11 @@ const OVERSIZE: usize = ARRAYS.len() * POOLS.len() * MEMBERS.len() + 2;
 #[must_use]
 pub fn words(stats: &Stats, private_pools: &BTreeMap<PoolId, StatArray>, release: Release) -> Vec<i64> {
     let mut words = oldest_words(stats).to_vec();
+    if release.dialect() == Dialect::Ascend {
+        // Its allocator does not count calls of the device, nor what later releases count.
+        words[OLDEST_COUNT - 4..OLDEST_COUNT - 1].fill(0);
+        return words;
+    }
     if release.counts_oom_rejections() {
         words.push(stats.num_oom_rejections);
     }

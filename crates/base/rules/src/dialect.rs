@@ -5,7 +5,8 @@ use crate::Bytes;
 /// The backend whose allocator made a run.
 ///
 /// The rules of all are those of CUDA's allocator, but for what the methods here say. They were read in the
-/// public sources (`c10/xpu/XPUCachingAllocator.cpp` of PyTorch, `NPUCachingAllocator.cpp` of `torch_npu`).
+/// public sources (`c10/xpu/XPUCachingAllocator.cpp` of PyTorch, `NPUCachingAllocator.cpp` of `torch_npu`), and
+/// Ascend's were compared with the library of `torch_npu` (`docs/releases.md`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// NVIDIA's GPUs.
@@ -73,6 +74,12 @@ impl Dialect {
             Self::Ascend => Some(Bytes::kib(16)),
             Self::Cuda | Self::Rocm | Self::Xpu => None,
         }
+    }
+
+    /// Whether a free waits for the allocation's own stream too, where `record_stream` named it.
+    #[must_use]
+    pub const fn waits_for_own_stream(self) -> bool {
+        matches!(self, Self::Ascend)
     }
 
     /// Whether settings other than `expandable_segments` count.

@@ -209,10 +209,10 @@ impl Release {
     }
 
     /// Whether of several open scopes on memory pools the one opened last gets a request; before, the one
-    /// opened first.
+    /// opened first, as on Ascend.
     #[must_use]
     pub const fn last_scope_counts(self) -> bool {
-        self.is_at_least(Self::V2_10)
+        self.is_at_least(Self::V2_10) && !matches!(self.dialect, Dialect::Ascend)
     }
 
     /// Whether a memory fraction of 1 removes the limit; before, the whole device was a limit.

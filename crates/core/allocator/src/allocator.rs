@@ -235,7 +235,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Records that `stream` uses the allocation too (`recordStream`). The free will wait for the work of
     /// that stream.
     ///
-    /// The stream of the allocation itself is ignored, and so are allocations of zero bytes.
+    /// The stream of the allocation itself is ignored, except on Ascend, and so are allocations of zero bytes.
     ///
     /// # Errors
     ///
@@ -252,7 +252,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let is_capturing = self.is_capturing();
         let block = &self.blocks[index];
         let id = block.id;
-        if self.free_lists[block.list].stream == stream {
+        let is_own = self.free_lists[block.list].stream == stream;
+        if is_own && !self.config.release().dialect().waits_for_own_stream() {
             return;
         }
         let uses = self.blocks.uses_mut(index);
