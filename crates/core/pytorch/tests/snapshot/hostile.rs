@@ -162,6 +162,30 @@ fn fields_and_actions_of_other_releases_are_counted() {
     );
 }
 
+/// `torch.accelerator.memory.dump_snapshot` (pytorch#189014) hands on what the backend gives: the same lists, and
+/// more of its own.
+#[test]
+fn a_snapshot_of_any_backend_opens_and_what_it_adds_is_counted() {
+    let mut value = small();
+    value["allocator_settings"] = json!({"PYTORCH_NPU_ALLOC_CONF": "page_size:1g"});
+    value["device_type"] = json!("npu");
+    value.as_object_mut().unwrap().remove("external_annotations");
+    value["segments"][0]["page_size"] = json!(1 << 30);
+    let other = json!({"action": "workspace_snapshot", "addr": 1, "size": 2, "stream": 0});
+    value["device_traces"][0].as_array_mut().unwrap().extend([other.clone(), other]);
+    for bytes in [pickle(&value), value.to_string().into_bytes()] {
+        let file = read(&bytes).unwrap();
+        assert_eq!((file.devices[0].trace.len(), file.devices[0].segments.len()), (2, 1));
+        assert_eq!(
+            file.notes,
+            [
+                "fields that are not known are passed over: device_type (1 time), page_size (1 time)",
+                "entries of traces with actions that are not known are passed over: workspace_snapshot (2 times)",
+            ]
+        );
+    }
+}
+
 #[test]
 fn every_cut_is_said_with_its_byte() {
     let whole = unpacked("mem_pool_cache_100.pickle.gz");
