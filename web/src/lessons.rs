@@ -8,7 +8,7 @@ mod presenting;
 mod progress;
 mod question;
 
-pub(crate) use categories::category_of;
+pub(crate) use categories::{category_of, color_training, has_category, training_sums};
 pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn};
 pub(crate) use exercise::{ExerciseRun, GradedExercise, exercise_job, region};
 pub(crate) use open::OpenLesson;

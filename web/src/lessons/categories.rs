@@ -2,7 +2,7 @@
 //! about the purpose of a tensor.
 
 use blockyard_figure::{Role, Scene};
-use blockyard_record::{BlockState, Bytes, MemoryState};
+use blockyard_record::{BlockState, Bytes, MemoryState, Recording};
 use blockyard_workload::{TensorId, Workload};
 use leptos::prelude::*;
 
@@ -46,21 +46,58 @@ pub(crate) fn category_of(name: &str) -> usize {
 
 /// Whether the workload is a training, which is so if a tensor is a parameter.
 fn is_of_training(workload: &Workload) -> bool {
+    has_category(workload, 0)
+}
+
+/// Whether a tensor of the workload has the category at this place.
+pub(crate) fn has_category(workload: &Workload, place: usize) -> bool {
     let mut names = (0..).map_while(|number| workload.tensor_name(TensorId::new(number)));
-    names.any(|name| category_of(&name) == 0)
+    names.any(|name| category_of(&name) == place)
+}
+
+/// Gives the blocks of a training the colors of their categories.
+pub(crate) fn color_training(
+    scene: &mut Scene,
+    workload: &Workload,
+    recording: &Recording,
+    state: &MemoryState,
+) {
+    if is_of_training(workload) {
+        scene.color_blocks(|block| {
+            let place = category_of(recording.name(state.block(block)?.allocation?)?);
+            Role::CATEGORIES.get(place).copied()
+        });
+    }
+}
+
+/// The bytes of the blocks of a training by category; all 0 if the workload is not of a training.
+pub(crate) fn training_sums(
+    workload: &Workload,
+    recording: &Recording,
+    state: &MemoryState,
+) -> [Bytes; CATEGORIES.len()] {
+    let mut sums = [Bytes::ZERO; CATEGORIES.len()];
+    if !is_of_training(workload) {
+        return sums;
+    }
+    let segments = state.snapshot().segments;
+    let blocks = segments.iter().flat_map(|segment| &segment.blocks);
+    for block in blocks.filter(|block| block.state == BlockState::Allocated) {
+        let name = block.allocation.and_then(|allocation| recording.name(allocation));
+        if let Some(sum) = name.and_then(|name| sums.get_mut(category_of(name))) {
+            *sum = sum.saturating_add(block.size);
+        }
+    }
+    sums
 }
 
 impl Feature<LessonSignals> {
     /// Gives the blocks of a lesson about a training the colors of their categories. Reads signals.
     pub(crate) fn color_blocks(self, scene: &mut Scene, state: &MemoryState) {
         let run = self.session.run.get();
-        if self.session.open_lesson().is_none() || !is_of_training(&run.workload) {
-            return;
+        if self.session.open_lesson().is_some() {
+            color_training(scene, &run.workload, &run.recording, state);
         }
-        scene.color_blocks(|block| {
-            let place = category_of(run.recording.name(state.block(block)?.allocation?)?);
-            Role::CATEGORIES.get(place).copied()
-        });
     }
 
     /// Whether the shown run is the run of a text about a training, whose names show the categories. Reads
@@ -77,21 +114,7 @@ impl Feature<LessonSignals> {
     /// The bytes of a lesson's blocks by category; all 0 if the lesson is not about a training. Reads
     /// signals.
     pub(crate) fn categories(self) -> [Bytes; CATEGORIES.len()] {
-        let sums = self.session.with_state(|run, state| {
-            let mut sums = [Bytes::ZERO; CATEGORIES.len()];
-            if !is_of_training(&run.workload) {
-                return sums;
-            }
-            let segments = state.snapshot().segments;
-            let blocks = segments.iter().flat_map(|segment| &segment.blocks);
-            for block in blocks.filter(|block| block.state == BlockState::Allocated) {
-                let name = block.allocation.and_then(|allocation| run.recording.name(allocation));
-                if let Some(sum) = name.and_then(|name| sums.get_mut(category_of(name))) {
-                    *sum = sum.saturating_add(block.size);
-                }
-            }
-            sums
-        });
+        let sums = self.session.with_state(|run, state| training_sums(&run.workload, &run.recording, state));
         sums.unwrap_or_default()
     }
 }

@@ -157,7 +157,10 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
                 {strip_title(session)}
                 {scrubber(session)}
                 {stage(session, false)}
-                {categories(session)}
+                {categories(
+                    Memo::new(move |_| session.lessons().categories()),
+                    flag(move || session.lessons().has_no_categories()),
+                )}
                 {step_line(session)}
                 {lab::helps(session)}
                 {term_row(session, TERMS)}
@@ -170,9 +173,9 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     .into_any()
 }
 
-/// The legend of the blocks' colors in a lesson about a training, with the bytes of each category.
-fn categories(session: Session) -> AnyView {
-    let sums = Memo::new(move |_| session.lessons().categories());
+/// The legend of the blocks' colors in a lesson about a training, with the bytes of each category. In a lesson
+/// with categories, the row of the legend keeps its height while nothing is allocated.
+fn categories(sums: Memo<[Bytes; CATEGORIES.len()]>, is_hidden: Signal<bool>) -> AnyView {
     let entries = move || {
         let present =
             CATEGORIES.iter().zip(sums.get()).enumerate().filter(|(_, (_, bytes))| !bytes.is_zero());
@@ -188,10 +191,8 @@ fn categories(session: Session) -> AnyView {
         };
         present.map(entry).collect::<Vec<_>>()
     };
-    // In a lesson with categories, the row of the legend keeps its height while nothing is allocated.
-    let is_empty = flag(move || session.lessons().has_no_categories());
     view! {
-        <div class="categories is-legend" hidden=is_empty>
+        <div class="categories is-legend" hidden=is_hidden>
             <ul aria-label="Allocated bytes by category" data-testid="lesson-categories">{entries}</ul>
         </div>
     }

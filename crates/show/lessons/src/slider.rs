@@ -13,7 +13,8 @@ use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 pub struct Slider {
     name: String,
     label: String,
-    card: usize,
+    /// The cards that show the slider; at least one.
+    cards: Vec<usize>,
     stops: Stops,
     start: usize,
 }
@@ -34,10 +35,10 @@ impl Slider {
         &self.label
     }
 
-    /// The card that has the slider, from 0.
+    /// The cards that show the slider, from 0.
     #[must_use]
-    pub const fn card(&self) -> usize {
-        self.card
+    pub fn cards(&self) -> &[usize] {
+        &self.cards
     }
 
     /// How many values the slider has; at least two.
@@ -96,7 +97,7 @@ impl Slider {
             None => numbers(fields)?,
         };
         let label = fields.require(place, "label")?.value.clone();
-        Ok(Self { name: name.value.clone(), label, card, stops, start })
+        Ok(Self { name: name.value.clone(), label, cards: vec![card], stops, start })
     }
 }
 
@@ -145,7 +146,15 @@ pub(crate) fn sliders(text: &str, errors: &mut Errors) -> Vec<Slider> {
         let own = after.get(..length).unwrap_or_default();
         let fields = Fields::parse(at, at.line.saturating_add(1), own, errors);
         fields.check("name, label, from, to, step, start, stops", &[], errors);
-        if let Some(slider) = errors.keep(Slider::parse(&fields, cards.saturating_sub(1))) {
+        let card = cards.saturating_sub(1);
+        // A name alone shows a slider of an earlier card again.
+        let earlier = fields.get("name").filter(|_| fields.get("label").is_none());
+        if let Some(slider) = earlier.and_then(|name| found.iter_mut().find(|other| other.name == name.value))
+        {
+            slider.cards.push(card);
+            continue;
+        }
+        if let Some(slider) = errors.keep(Slider::parse(&fields, card)) {
             if found.iter().any(|other| other.name == slider.name) {
                 errors.push(at.at(LessonErrorKind::DuplicateKey { key: slider.name.clone() }));
             }

@@ -3,14 +3,16 @@
 
 use blockyard_figure::{Changes, Size, Stage, StageForm, StageView, breakdown_text};
 use blockyard_lessons::{LessonQuestion, PlayedLesson, RightAnswers, Slider, card_stage};
+use blockyard_record::{MemoryState, Recording};
+use blockyard_workload::Workload;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
-use super::{exercise_view, question};
+use super::{categories, exercise_view, question};
 use crate::browser;
 use crate::effect::effect;
-use crate::lessons::{GivenAnswer, OpenLesson, drawn_bytes};
+use crate::lessons::{GivenAnswer, OpenLesson, color_training, drawn_bytes, has_category, training_sums};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface;
@@ -21,6 +23,9 @@ use crate::view::stage::SMALL_PX;
 
 /// The figure grows to this height beside the text.
 const HIGH_PX: f32 = 420.0;
+
+/// The place of gradients among the categories.
+const GRADIENTS: usize = 1;
 
 /// The chapter as the reader has set it; a handle that is copied freely.
 #[derive(Clone, Copy)]
@@ -139,22 +144,18 @@ impl Chapter {
     /// The memory at the moment of the card that is read. Its ruler has room for each value of the sliders.
     fn figure(self) -> AnyView {
         let session = self.session;
-        let lessons = session.lessons();
         let area = NodeRef::<html::Div>::new();
         let canvas = NodeRef::<html::Canvas>::new();
         let size = surface::size_of(area);
         let peaks = self.lesson.with_value(|lesson| lesson.peaks());
-        let card_of = Memo::new(move |_| lessons.state.with(|state| state.card));
         let stage = Memo::new(move |_| {
-            // The exercise shows the run of the reader's lines.
-            let is_own = lessons.state.with(|state| state.has_run() && state.card == state.exercise_card);
-            if is_own {
+            if self.shows_own_run() {
                 return session.with_state(|run, state| {
                     let stage = Stage::new(state, &run.recording, &Changes::default(), None, &|_| None);
                     (stage.for_one_moment(), breakdown_text(state, &run.recording))
                 });
             }
-            let (played, card) = (self.played.get()?, self.shown_card(card_of.get()));
+            let (played, card) = self.shown_moment()?;
             let (stage, words) = card_stage(&played, card, self.is_asked(card)).ok()??;
             Some((stage.with_ruler_to_peak(peaks.get(card).copied().unwrap_or_default()), words))
         });
@@ -166,16 +167,47 @@ impl Chapter {
             };
             let lit = session.figures().lit.get();
             let view = StageView { form, lit, least_height_px, ..StageView::default() };
-            stage.with(|stage| stage.as_ref().map(|(stage, _)| stage.scene(&view, size.width_px)))
+            let mut scene =
+                stage.with(|stage| stage.as_ref().map(|(stage, _)| stage.scene(&view, size.width_px)))?;
+            self.with_training(|workload, recording, state| {
+                color_training(&mut scene, workload, recording, state)
+            });
+            Some(scene)
         });
+        let sums = Memo::new(move |_| self.with_training(training_sums).unwrap_or_default());
+        let has_none = flag(move || sums.get().iter().all(|sum| sum.is_zero()));
         let words =
             text(move || stage.with(|stage| stage.as_ref().map(|stage| stage.1.clone()).unwrap_or_default()));
         view! {
             <div class="chapter-figure" node_ref=area>
                 <canvas node_ref=canvas role="img" data-testid="chapter-figure" aria-label=words></canvas>
             </div>
+            {categories(sums, has_none)}
         }
         .into_any()
+    }
+
+    /// Whether the figure shows the run of the reader's lines, which it does at the exercise. Reads signals.
+    fn shows_own_run(self) -> bool {
+        self.session.lessons().state.with(|state| state.has_run() && state.card == state.exercise_card)
+    }
+
+    /// The lesson at the places of its sliders, and the card whose moment the figure shows. Reads signals.
+    fn shown_moment(self) -> Option<(PtrEq<PlayedLesson>, usize)> {
+        let card = self.session.lessons().state.with(|state| state.card);
+        Some((self.played.get()?, self.shown_card(card)))
+    }
+
+    /// Reads the run of the card whose moment the figure shows, and the memory at that moment, if the run is a
+    /// training with gradients: a single weight needs no categories. Reads signals.
+    fn with_training<T>(self, read: impl FnOnce(&Workload, &Recording, &MemoryState) -> T) -> Option<T> {
+        let (played, card) = self.shown_moment().filter(|_| !self.shows_own_run())?;
+        let shown = played.cards.get(card)?;
+        let run = played.runs.get(shown.run).filter(|run| has_category(&run.workload, GRADIENTS))?;
+        let step = if self.is_asked(card) { shown.steps.start } else { shown.steps.end };
+        let events = step.checked_sub(1).and_then(|last| run.recording.step(last)).map_or(0, |step| step.end);
+        let state = run.recording.state_at(events).ok()?;
+        Some(read(&run.workload, &run.recording, &state))
     }
 
     fn card_view(self, card: usize) -> AnyView {
@@ -187,7 +219,7 @@ impl Chapter {
                 shown.map(|shown| shown.title.clone()).unwrap_or_default(),
                 shown.and_then(|shown| shown.question.clone()),
                 shown.and_then(|shown| shown.exercise.clone()),
-                sliders.into_iter().filter(|(_, slider)| slider.card() == card).collect::<Vec<_>>(),
+                sliders.into_iter().filter(|(_, slider)| slider.cards().contains(&card)).collect::<Vec<_>>(),
             )
         });
         let words = Memo::new(move |before: Option<&Vec<_>>| {
@@ -196,8 +228,10 @@ impl Chapter {
             now.or_else(|| before.cloned()).unwrap_or_default()
         });
         let body = move || words.with(|words| prose::blocks(session, words));
-        let sliders =
-            sliders.into_iter().map(|(index, slider)| self.slider_view(index, &slider)).collect::<Vec<_>>();
+        let sliders = sliders
+            .into_iter()
+            .map(|(index, slider)| self.slider_view(index, &slider, card))
+            .collect::<Vec<_>>();
         let question = question.map(|question| self.question_view(card, &question));
         let exercise = exercise.map(|exercise| exercise_view(session, exercise));
         let is_asked = flag(move || self.is_asked(card));
@@ -228,7 +262,12 @@ impl Chapter {
         .into_any()
     }
 
-    fn slider_view(self, index: usize, slider: &Slider) -> AnyView {
+    fn slider_view(self, index: usize, slider: &Slider, card: usize) -> AnyView {
+        // The first card of a slider names it in tests.
+        let id = match slider.cards() {
+            [first, ..] if *first != card => format!("slider-{index}-again-{card}"),
+            _ => format!("slider-{index}"),
+        };
         let position = move || self.positions.with(|positions| positions.get(index).copied().unwrap_or(0));
         let stops = slider.clone();
         let value = text(move || stops.value(position()));
@@ -245,7 +284,7 @@ impl Chapter {
                 <span>{slider.label().to_owned()}": "<output class="value">{value}</output></span>
                 <input
                     type="range" min="0" step="1" max=slider.stop_count().saturating_sub(1).to_string()
-                    data-testid=format!("slider-{index}") aria-valuetext=value
+                    data-testid=id aria-valuetext=value
                     prop:value=text(move || position().to_string()) on:input=moved
                 />
             </label>

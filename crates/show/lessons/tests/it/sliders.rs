@@ -38,7 +38,10 @@ fn a_value_is_in_the_text_in_the_lines_and_in_the_run() {
     assert!(moved(&card, 1023).starts_with("8192 rows and $5: four bytes each, 33,554,432 bytes."));
     let lesson = Lesson::parse(&text(&card)).unwrap();
     let [slider] = lesson.sliders() else { panic!("{:?}", lesson.sliders()) };
-    assert_eq!((slider.label(), slider.card(), slider.stop_count(), slider.start()), ("Rows", 0, 1024, 95));
+    assert_eq!(
+        (slider.label(), slider.cards(), slider.stop_count(), slider.start()),
+        ("Rows", &[0][..], 1024, 95)
+    );
     let played = lesson.play().unwrap();
     let [_, TextBlock::Code { text, .. }] = played.cards[0].body.as_slice() else { panic!("no lines") };
     assert_eq!(text, "a = torch.empty(768, 1024, device=\"cuda\")");
@@ -151,22 +154,37 @@ fn words_of(lesson: &PlayedLesson, card: usize) -> String {
     words.split_whitespace().filter(|word| !word.contains(|letter: char| letter.is_ascii_digit())).collect()
 }
 
+/// A slider with at most so many stops is a choice.
+const MAX_CHOICES: usize = 4;
+
 /// The places at which a slider's sentence changes its words are few of many, so each place is tried. Each
 /// case of a sentence is said at one of them.
 #[test]
 fn sentences_are_true_at_every_place_of_each_slider() {
     for file in lessons() {
         let lesson = Lesson::parse(file.text).unwrap();
-        let mut positions: Vec<usize> = lesson.sliders().iter().map(Slider::start).collect();
+        let start: Vec<usize> = lesson.sliders().iter().map(Slider::start).collect();
         let mut said: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
         for (index, slider) in lesson.sliders().iter().enumerate() {
-            for place in 0..slider.stop_count() {
-                positions[index] = place;
-                let played = at(file.text, &positions);
-                assert!(played.notes.is_empty(), "{} at {positions:?}: {:?}", file.id, played.notes);
-                said.entry(slider.card()).or_default().insert(words_of(&played, slider.card()));
+            // Beside each choice of another slider of the card, if there is one.
+            let choice = lesson.sliders().iter().enumerate().find(|(other, choice)| {
+                let is_beside = choice.cards().iter().any(|card| slider.cards().contains(card));
+                *other != index && is_beside && choice.stop_count() <= MAX_CHOICES
+            });
+            for chosen in 0..choice.map_or(1, |(_, choice)| choice.stop_count()) {
+                for place in 0..slider.stop_count() {
+                    let mut positions = start.clone();
+                    positions[index] = place;
+                    if let Some((other, _)) = choice {
+                        positions[other] = chosen;
+                    }
+                    let played = at(file.text, &positions);
+                    assert!(played.notes.is_empty(), "{} at {positions:?}: {:?}", file.id, played.notes);
+                    for card in 0..played.cards.len() {
+                        said.entry(card).or_default().insert(words_of(&played, card));
+                    }
+                }
             }
-            positions[index] = slider.start();
         }
         for (card, text) in file.text.split("\n## ").skip(1).enumerate() {
             let cases = text.lines().map(|line| line.matches(" || ").count() + 1).max().unwrap();
