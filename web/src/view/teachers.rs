@@ -133,7 +133,7 @@ fn offline_line() -> AnyView {
 
 /// The part that says how a class gets an exercise and hands it in, as HTML.
 const HAND_IN: &str = "<ol class=\"hints\" data-testid=\"give-exercise\">
-<li>Send the link to the exercise: the last of the links to a lesson's cards, such as <code>#lesson=fragmentation&amp;card=6</code>.</li>
+<li>Send the link to the exercise: the last of the links to a lesson's cards, such as <code>#lesson=fragmentation&amp;card=12</code>.</li>
 <li>After Run, a student presses <b>Save it as a file</b> or <b>Copy my solution as a link</b> and hands that in, by the way that your course has for it. A \
 link opens the exercise with the student's lines.</li>
 <li>Grade all files below. The command does the same: <code>blockyard lesson fragmentation --check FILES --csv grades.csv</code>; its exit status is 0 if \

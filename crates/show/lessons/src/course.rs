@@ -31,7 +31,7 @@ const fn named(id: &'static str, title: &'static str, needs: &'static [&'static 
 }
 
 /// The parts of the course in their order. The texts are in [`lessons`].
-pub const PARTS: [CoursePart; 5] = [
+pub const PARTS: [CoursePart; 4] = [
     CoursePart {
         title: "The terms",
         lessons: &[
@@ -39,14 +39,6 @@ pub const PARTS: [CoursePart; 5] = [
             named("reserved", "Allocated and reserved", &["tensor"]),
             named("nvidia-smi", "Why nvidia-smi did not fall", &["tensor"]),
             named("peaks", "Peaks, and resetting them", &["tensor"]),
-        ],
-    },
-    CoursePart {
-        title: "How the allocator works",
-        lessons: &[
-            named("splits", "Splits and merges", &["tensor"]),
-            named("streams", "Streams and frees that wait", &["splits"]),
-            named("pools", "Private pools and CUDA graphs", &["splits"]),
         ],
     },
     CoursePart {
@@ -63,8 +55,9 @@ pub const PARTS: [CoursePart; 5] = [
     CoursePart {
         title: "When memory runs out",
         lessons: &[
-            named("fragmentation", "Fragmentation", &["splits"]),
-            named("settings", "Settings, before and after", &["fragmentation"]),
+            named("fragmentation", "Why it fails with memory free", &["tensor"]),
+            named("streams", "Streams and frees that wait", &["fragmentation"]),
+            named("pools", "Private pools and CUDA graphs", &["fragmentation"]),
             named("oom-message", "Reading an out-of-memory message", &["fragmentation"]),
             named("snapshot", "Reading a snapshot", &["training"]),
         ],
@@ -114,74 +107,59 @@ const fn slack(minutes: u32) -> PlanPart {
 }
 
 /// A lecture of 45 minutes.
-pub const FORTY_FIVE_MINUTES: [PlanPart; 4] = [
+pub const FORTY_FIVE_MINUTES: [PlanPart; 3] = [
     PlanPart {
         minutes: 15,
         lessons: &[without_exercise("tensor", 15)],
         task: "The class answers before each figure is shown, and says where a slider changes the segment.",
     },
     PlanPart {
-        minutes: 12,
-        lessons: &[without_exercise("splits", 12)],
-        task: "The class draws the segment after each request before it is shown.",
-    },
-    PlanPart {
-        minutes: 12,
-        lessons: &[without_exercise("fragmentation", 12)],
-        task: "The class votes before the request that fails. Homework: the exercises, what nvidia-smi shows, and reading an out-of-memory message.",
+        minutes: 24,
+        lessons: &[with_exercise("fragmentation", 24)],
+        task: "The class draws the hole, votes before the request that fails, and solves the exercise in pairs. Homework: what nvidia-smi shows, and reading an out-of-memory message.",
     },
     slack(6),
 ];
 
 /// A lecture of 90 minutes.
-pub const NINETY_MINUTES: [PlanPart; 5] = [
+pub const NINETY_MINUTES: [PlanPart; 4] = [
     PlanPart {
         minutes: 23,
         lessons: &[without_exercise("tensor", 13), without_exercise("reserved", 10)],
         task: "The class predicts each card of the second lesson. Homework: their exercises, and what nvidia-smi shows.",
     },
     PlanPart {
-        minutes: 11,
-        lessons: &[without_exercise("splits", 11)],
-        task: "The class draws the segment after each request before it is shown.",
-    },
-    PlanPart {
-        minutes: 12,
-        lessons: &[without_exercise("training", 12)],
+        minutes: 18,
+        lessons: &[without_exercise("training", 18)],
         task: "The class says which peak comes first, then plays the cards. Homework: its exercise, and the states of an optimizer.",
     },
     PlanPart {
-        minutes: 34,
-        lessons: &[with_exercise("fragmentation", 20), without_exercise("oom-message", 14)],
+        minutes: 39,
+        lessons: &[with_exercise("fragmentation", 25), without_exercise("oom-message", 14)],
         task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: reading a snapshot.",
     },
     slack(10),
 ];
 
 /// A course of two hours.
-pub const TWO_HOURS: [PlanPart; 6] = [
+pub const TWO_HOURS: [PlanPart; 5] = [
     PlanPart {
         minutes: 30,
         lessons: &[without_exercise("tensor", 14), without_exercise("nvidia-smi", 16)],
         task: "The class answers before each figure is shown. Their exercises are homework.",
     },
-    PlanPart {
-        minutes: 19,
-        lessons: &[with_exercise("splits", 19)],
-        task: "The class draws each figure before it is shown, and solves the exercise.",
-    },
     PlanPart { minutes: 10, lessons: &[], task: "A break." },
     PlanPart {
-        minutes: 20,
-        lessons: &[with_exercise("training", 20)],
+        minutes: 26,
+        lessons: &[with_exercise("training", 26)],
         task: "The class says which peak comes first, then plays the cards and solves the exercise. Homework: the states of an optimizer, and activation checkpointing.",
     },
     PlanPart {
-        minutes: 25,
-        lessons: &[without_exercise("fragmentation", 11), without_exercise("oom-message", 14)],
-        task: "The class votes before the request that fails, and reads an out-of-memory message aloud, number by number. Homework: the exercises, and reading a snapshot.",
+        minutes: 39,
+        lessons: &[with_exercise("fragmentation", 25), without_exercise("oom-message", 14)],
+        task: "The class votes before the request that fails, solves the exercise in pairs, and reads an out-of-memory message aloud, number by number. Homework: reading a snapshot.",
     },
-    slack(16),
+    slack(15),
 ];
 
 /// All lessons, in the order in which to learn from them, without their texts.
@@ -216,25 +194,23 @@ macro_rules! lesson {
     };
 }
 
-const LESSONS: [LessonFile; 18] = [
+const LESSONS: [LessonFile; 16] = [
     lesson!("01", "tensor"),
     lesson!("02", "reserved"),
     lesson!("03", "nvidia-smi"),
     lesson!("04", "peaks"),
-    lesson!("05", "splits"),
-    lesson!("06", "streams"),
-    lesson!("07", "pools"),
-    lesson!("08", "training"),
-    lesson!("09", "workspaces"),
-    lesson!("10", "optimizer"),
-    lesson!("11", "checkpointing"),
-    lesson!("12", "mixed-precision"),
-    lesson!("13", "accumulation"),
-    lesson!("14", "fragmentation"),
-    lesson!("15", "settings"),
-    lesson!("16", "oom-message"),
-    lesson!("17", "snapshot"),
-    lesson!("18", "ranks"),
+    lesson!("05", "training"),
+    lesson!("06", "workspaces"),
+    lesson!("07", "optimizer"),
+    lesson!("08", "checkpointing"),
+    lesson!("09", "mixed-precision"),
+    lesson!("10", "accumulation"),
+    lesson!("11", "fragmentation"),
+    lesson!("12", "streams"),
+    lesson!("13", "pools"),
+    lesson!("14", "oom-message"),
+    lesson!("15", "snapshot"),
+    lesson!("16", "ranks"),
 ];
 
 /// The lesson that has the matter of the lesson with this id: of a former lesson, the chapter that replaced
@@ -244,6 +220,7 @@ pub fn current_id(id: &str) -> &str {
     match id {
         "rounding" => "tensor",
         "cache" => "nvidia-smi",
+        "splits" | "settings" => "fragmentation",
         id => id,
     }
 }

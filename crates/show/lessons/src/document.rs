@@ -166,7 +166,15 @@ impl Fence<'_> {
     pub(crate) fn is_solution(&self) -> bool {
         self.language == SOLUTION || (self.language == PYTHON && self.options == SOLUTION)
     }
+
+    /// Whether the reader of a chapter does not see the lines: a `python` block shows what they stand for.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.options.split_whitespace().any(|word| word == HIDDEN)
+    }
 }
+
+/// The word after a fence whose lines the reader of a chapter does not see.
+pub(crate) const HIDDEN: &str = "hidden";
 
 impl<'t> Document<'t> {
     /// Reads the parts of a text. A part with an error is left out; nothing is read without front matter.

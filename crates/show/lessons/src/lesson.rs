@@ -4,7 +4,7 @@ use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{Workload, parse_size};
 
-use crate::document::{Document, Fence, Field, Fields, Item, OUTSIDE, PYTHON, SOLUTION, Section};
+use crate::document::{Document, Fence, Field, Fields, HIDDEN, Item, OUTSIDE, PYTHON, SOLUTION, Section};
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::exercise::{Exercise, ExerciseDefaults};
 use crate::markdown::{Part, Piece, without_values};
@@ -345,7 +345,7 @@ impl Reader {
             }
         }
         let [workload, predict, exercise, start, solution, non_pytorch] = fences;
-        if let Some(fence) = workload.filter(|_| self.is_chapter) {
+        if let Some(fence) = workload.filter(|fence| self.is_chapter && !fence.is_hidden()) {
             body.push(Part::Code { language: PYTHON.to_owned(), text: fence.lines.join("\n") });
         }
         let lines = self.add_workload(&plain(&title), workload, section.at);
@@ -436,7 +436,7 @@ impl Reader {
     }
 }
 
-/// The words after a fence: `new`, `settings=...`, `capacity=...`.
+/// The words after a fence: `new`, `settings=...`, `capacity=...`. Another part reads `hidden`.
 #[derive(Default)]
 struct Options {
     is_new: bool,
@@ -447,7 +447,7 @@ struct Options {
 impl Options {
     fn parse(fence: &Fence<'_>) -> Result<Self, LessonError> {
         let mut options = Self::default();
-        for word in fence.options.split_whitespace() {
+        for word in fence.options.split_whitespace().filter(|word| *word != HIDDEN) {
             options.is_new = true;
             match word.split_once('=') {
                 Some(("settings", text)) => {
@@ -458,7 +458,7 @@ impl Options {
                 _ => {
                     return Err(fence.at.at(LessonErrorKind::UnknownKey {
                         key: word.to_owned(),
-                        known: "new, settings=KEY:VALUE, capacity=64MiB",
+                        known: "new, hidden, settings=KEY:VALUE, capacity=64MiB",
                     }));
                 }
             }

@@ -54,10 +54,11 @@
 //! | --- | --- |
 //! | `workload` | the statements that the card plays; the blocks of all cards make one text, with the titles as labels |
 //! | `workload new`, `workload settings=... capacity=...` | the same in a new run, on an empty device |
+//! | `workload hidden` | the same, and the reader of a chapter sees the card's `python` block instead |
 //! | `rerun settings=...` | plays the run so far once more, from its beginning, under other settings |
 //! | `outside` | the non-PyTorch memory of the process from this card on, for the figure and for `free`: `measured context` |
 //! | `predict` | a question: lines `question:`, `because:`, and `measure:`, perhaps with `choices:` or `draw:`, or several `choice:` |
-//! | `slider` | a value that the reader moves: lines `name:`, `label:`, `start:`, and `from:`, `to:`, `step:` or `stops:` |
+//! | `slider` | a value that the reader moves: lines `name:`, `label:`, `start:`, and `from:`, `to:`, `step:` or `stops:`; `name:` alone shows a slider again |
 //! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
 //! | `python start` | a Python program in place of the workload; the command or the page runs the program, and [`Exercise::grade_program`] grades the recording |

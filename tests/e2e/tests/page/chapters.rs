@@ -78,3 +78,28 @@ fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
         page.wait_text(card, "You drew 3 MiB.")
     })
 }
+
+#[test]
+fn a_setting_moves_the_blocks_as_the_allocator_decides() -> Result<()> {
+    at("/#lesson=fragmentation&card=10", Window { width: 1366, height: 768 }, |page| {
+        page.reduced_motion(true)?;
+        let card = "[data-card='9']";
+        page.wait_text(card, "large finds its block again: 84 MiB are reserved")?;
+        figure_says(page, "84 MiB")?;
+        drag(page, "slider-3", 60)?;
+        page.wait_text(card, "Under max_split_size_mb:81 the block of 64 MiB is below the limit")?;
+        figure_says(page, "128 MiB")?;
+        // Two sliders of a card: a size, and a setting.
+        page.execute("document.querySelector('[data-card=\"7\"]').scrollIntoView()", &[])?;
+        let card = "[data-card='7']";
+        page.wait_text(card, "With the setting, a request of 24 MiB passes")?;
+        drag(page, "slider-2", 0)?;
+        page.wait_text(card, "Without the setting, a request of 24 MiB fails")?;
+        drag(page, "slider-1", 4)?;
+        page.wait_text(card, "Without the setting, a request of 6 MiB passes: it fits into a hole")?;
+        // The lines of a hidden workload are not before the reader's eyes, PyTorch's are.
+        page.wait_text("[data-card='4']", "for step in range(10):")?;
+        ensure!(!page.text("main")?.contains(" = alloc "), "a statement of our language");
+        page.check_accessible()
+    })
+}

@@ -240,11 +240,11 @@ fn an_author_sees_all_errors_and_prints_the_lesson() -> Result<()> {
 fn the_address_is_that_of_the_card_while_the_card_plays() -> Result<()> {
     at("/#lessons", LAPTOP, |page| {
         page.wait_for("[data-testid=lessons] a")?;
-        let open = "document.querySelector('[data-testid=lessons] a[href*=fragmentation]').click()";
+        let open = "document.querySelector('[data-testid=lessons] a[href*=streams]').click()";
         page.execute(open, &[])?;
         page.wait_text(&id("card-position"), "Card 1 of")?;
         // The card plays for many seconds.
-        page.wait_until("location.hash === '#lesson=fragmentation&card=1'").map(drop)
+        page.wait_until("location.hash === '#lesson=streams&card=1'").map(drop)
     })
 }
 
@@ -324,9 +324,9 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
         page.click("[data-testid=ninety-minutes] [data-testid=copy-index-markdown]")?;
         page.wait_until("window.copied?.startsWith('1. [What a tensor costs](http')")?;
         page.wait_until("window.copied?.includes('#lesson=reserved&card=1) (4 min)')")?;
-        crate::choose(page, "embed-lesson", "splits")?;
+        crate::choose(page, "embed-lesson", "pools")?;
         page.click(&id("copy-embed"))?;
-        page.wait_until("window.copied?.startsWith('<iframe src=') && window.copied.includes('?embed=lesson#lesson=splits&card=1')")?;
+        page.wait_until("window.copied?.startsWith('<iframe src=') && window.copied.includes('?embed=lesson#lesson=pools&card=1')")?;
         // The driver scrolls a button to the upper edge of the window, where the head of the page lies over
         // the button.
         page.execute(
@@ -336,13 +336,13 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
         page.click("[data-testid=ninety-minutes] [data-testid=copy-plan]")?;
         page.wait_until("window.copied?.includes('#plan=tensor,reserved,')")?;
         page.execute("location.hash = window.copied.split('#')[1]", &[])?;
-        page.wait_text(&id("plan"), "Fragmentation")?;
-        ensure!(page.count("[data-testid=plan] li")? == 6, "the lessons of the plan");
+        page.wait_text(&id("plan"), "Why it fails with memory free")?;
+        ensure!(page.count("[data-testid=plan] li")? == 5, "the lessons of the plan");
         page.check_accessible()?;
-        page.click("[data-testid=plan] li:nth-child(3) a")?;
+        page.click("[data-testid=plan] li:nth-child(2) a")?;
         page.wait_text(&id("card-position"), "Card 1 of 6")?;
         // The next lesson is that of the plan.
-        page.execute("location.hash = '#lesson=splits&card=6'", &[])?;
+        page.execute("location.hash = '#lesson=reserved&card=6'", &[])?;
         page.wait_text(&id("card-position"), "Card 6 of 6")?;
         press(page, "card-next")?;
         page.wait_until("location.hash === '#lesson=training&card=1'").map(drop)

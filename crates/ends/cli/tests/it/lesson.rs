@@ -11,7 +11,7 @@ fn all_lessons_are_listed_and_each_can_be_read() {
         "{}",
         list.out
     );
-    assert!(list.out.contains("\n\nSeveral GPUs\n18. ranks "), "{}", list.out);
+    assert!(list.out.contains("\n\nSeveral GPUs\n16. ranks "), "{}", list.out);
     let read = blockyard(["lesson", "reserved"]);
     assert_eq!((read.status, read.err.as_str()), (0, ""));
     for text in [
@@ -76,7 +76,7 @@ fn a_program_is_an_answer_too_and_every_solution_of_ours_passes_while_its_start_
         assert_eq!(passed.status, 0, "{id}: {}{}", passed.out, passed.err);
         assert!(passed.out.ends_with("\nPassed.\n"), "{id}: {}", passed.out);
     }
-    assert!(count >= 14, "{count} exercises are in Python");
+    assert!(count >= 13, "{count} exercises are in Python");
 }
 
 /// A teacher grades the files of a class with one command, which prints a line for each file.
@@ -165,32 +165,41 @@ fn a_program_that_fails_has_its_output_its_line_and_its_traceback() {
 #[test]
 fn a_handout_holds_the_figures_and_needs_nothing_else() {
     let out = file("handout.html", "");
-    let called = blockyard(["lesson", "splits", "--handout", &out]);
+    let called = blockyard(["lesson", "pools", "--handout", &out]);
     assert_eq!(called.status, 0, "{}", called.err);
     let html = std::fs::read_to_string(&out).unwrap();
     assert_eq!(
         html.matches("<svg ").count() - html.matches("<svg x=").count(),
-        8,
-        "a figure a card, but for a question on the page of the moment that it is about, and one behind each of four answers"
+        7,
+        "a figure a card, but for a question on the page of the moment that it is about, and one behind each of two answers"
     );
     assert_eq!(html.matches("<section").count(), html.matches("</section>").count());
-    assert!(html.contains("<h2>Splits and merges: answers</h2>") && html.contains("<strong>9 MiB</strong>"));
+    assert!(
+        html.contains("<h2>Private pools and CUDA graphs: answers</h2>")
+            && html.contains("<strong>40 MiB</strong>")
+    );
     assert!(!html.contains("<script") && !html.contains("src=") && !html.contains("href="));
     // The answers are in a separate file for the teacher.
     let answers = file("answers.html", "");
-    let called = blockyard(["lesson", "splits", "--handout", &out, "--answers", &answers]);
+    let called = blockyard(["lesson", "pools", "--handout", &out, "--answers", &answers]);
     assert_eq!(called.status, 0, "{}", called.err);
     let [cards, answers] = [&out, &answers].map(|path| std::fs::read_to_string(path).unwrap());
-    assert!(!cards.contains("<h2>Answers") && !cards.contains("<strong>9 MiB</strong>"));
+    assert!(!cards.contains("<h2>Answers") && !cards.contains("<strong>40 MiB</strong>"));
     assert!(!cards.contains("Hint: ") && answers.contains("Hint: "), "hints are the teacher's to give");
-    assert!(answers.contains("<pre class=\"code\">del b\ndel c</pre>"), "{answers}");
     assert!(
-        answers.contains("<h2>Splits and merges: answers</h2>") && answers.contains("<strong>9 MiB</strong>")
+        answers.contains(
+            "<pre class=\"code\">enter first\nx2 = alloc 8 MiB\ny2 = alloc 8 MiB\nleave first</pre>"
+        ),
+        "{answers}"
+    );
+    assert!(
+        answers.contains("<h2>Private pools and CUDA graphs: answers</h2>")
+            && answers.contains("<strong>40 MiB</strong>")
     );
     assert_eq!(
         cards.matches("<svg ").count() - cards.matches("<svg x=").count() + answers.matches("<svg ").count()
             - answers.matches("<svg x=").count(),
-        8
+        7
     );
 }
 
@@ -200,7 +209,7 @@ fn questions_alone_and_the_key_have_files_of_their_own() {
     let called = blockyard([
         "lesson",
         "reserved",
-        "splits",
+        "pools",
         "--handout",
         &out,
         "--questions",
@@ -214,7 +223,10 @@ fn questions_alone_and_the_key_have_files_of_their_own() {
     assert!(questions.contains("<strong>2.</strong> The next tensor asks for 5 MiB, and (…) are cached."));
     assert_eq!(key.matches("<section class=\"answer-key\">").count(), 2);
     assert!(
-        key.contains("<strong>c) 20 MiB</strong>") && key.contains("<pre class=\"code\">del b\ndel c</pre>"),
+        key.contains("<strong>c) 20 MiB</strong>")
+            && key.contains(
+                "<pre class=\"code\">enter first\nx2 = alloc 8 MiB\ny2 = alloc 8 MiB\nleave first</pre>"
+            ),
         "{key}"
     );
 }
@@ -222,17 +234,17 @@ fn questions_alone_and_the_key_have_files_of_their_own() {
 #[test]
 fn several_lessons_share_a_sheet_and_a_key() {
     let (out, key) = (file("week.html", ""), file("week-answers.html", ""));
-    let called = blockyard(["lesson", "reserved", "splits", "--handout", &out, "--answers", &key]);
+    let called = blockyard(["lesson", "reserved", "pools", "--handout", &out, "--answers", &key]);
     assert_eq!(called.status, 0, "{}", called.err);
     let [cards, answers] = [&out, &key].map(|path| std::fs::read_to_string(path).unwrap());
-    for title in ["Allocated and reserved", "Splits and merges"] {
+    for title in ["Allocated and reserved", "Private pools and CUDA graphs"] {
         assert!(
             cards.contains(&format!("<h1>{title}</h1>")) && cards.contains(&format!("{title}, page 1 of"))
         );
         assert!(answers.contains(&format!("<h2>{title}: answers</h2>")), "{answers}");
     }
-    assert!(cards.contains("<title>Allocated and reserved · Splits and merges</title>"));
-    let called = blockyard(["lesson", "reserved", "splits"]);
+    assert!(cards.contains("<title>Allocated and reserved · Private pools and CUDA graphs</title>"));
+    let called = blockyard(["lesson", "reserved", "pools"]);
     assert_eq!(called.status, 2);
     assert!(called.err.contains("write several into one file with --handout"), "{}", called.err);
 }

@@ -43,7 +43,7 @@ fn every_file_of_the_folder_is_a_lesson_in_its_place() {
 
 #[test]
 fn a_former_lesson_leads_to_the_chapter_that_has_its_matter() {
-    for id in ["rounding", "cache"] {
+    for id in ["rounding", "cache", "splits", "settings"] {
         assert!(lessons().iter().all(|file| file.id != id));
         assert!(lessons().iter().any(|file| file.id == current_id(id)));
     }
