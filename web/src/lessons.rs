@@ -86,6 +86,8 @@ impl LessonState {
 pub(crate) struct LessonSignals {
     /// The card of the open lesson, and the reader's answers.
     pub(crate) state: RwSignal<LessonState>,
+    /// The positions of the open chapter's sliders, in the order of the lesson.
+    pub(crate) positions: RwSignal<Vec<usize>>,
     /// The lesson of the reader's own that was opened last. It stays open while another source is shown.
     pub(crate) own: RwSignal<Option<PtrEq<OpenLesson>>>,
     /// The text of the lesson in the lesson editor, or of the lesson of a link. `None` for a lesson that was
@@ -171,7 +173,9 @@ impl Feature<LessonSignals> {
     ) -> Result<(), OpenLessonError> {
         let is_open = untrack(|| self.session.open_lesson()).is_some_and(|lesson| lesson.id == id);
         if !is_open {
-            self.session.show(Source::Lesson(PtrEq::new(OpenLesson::bundled(id, files)?)));
+            let lesson = OpenLesson::bundled(id, files)?;
+            self.positions.set(lesson.positions(None));
+            self.session.show(Source::Lesson(PtrEq::new(lesson)));
         }
         self.show_card(match card {
             CardPlace::At(card) => card,
@@ -184,15 +188,34 @@ impl Feature<LessonSignals> {
     /// Opens a lesson of the reader's own.
     pub(crate) fn open_own(self, lesson: OpenLesson) {
         let lesson = PtrEq::new(lesson);
+        self.positions.set(lesson.positions(None));
         self.own.set(Some(lesson.clone()));
         self.show_own(lesson, 0);
     }
 
     /// Shows a card of a lesson of the reader's own, counted from 0.
     pub(crate) fn show_own(self, lesson: PtrEq<OpenLesson>, card: usize) {
+        if untrack(|| self.session.open_lesson()).as_ref() != Some(&lesson) {
+            self.positions.set(lesson.positions(None));
+        }
         self.session.show(Source::Lesson(lesson));
         self.show_card(card);
         self.session.navigation().place.set(Place::OwnLesson);
+    }
+
+    /// Moves the sliders of the open chapter to the places of a link: those that it does not name to where
+    /// the chapter opens.
+    pub(crate) fn move_sliders(self, named: Option<&str>) {
+        if let Some(lesson) = untrack(|| self.session.open_lesson()) {
+            self.positions.set(lesson.positions(named));
+        }
+    }
+
+    /// The sliders of the open chapter that were moved, for a link. Reads signals.
+    pub(crate) fn moved_sliders(self) -> Option<String> {
+        let lesson = self.session.open_lesson()?;
+        let moved = self.positions.with(|positions| lesson.moved_sliders(positions));
+        Some(moved).filter(|moved| !moved.is_empty())
     }
 
     /// Goes to the beginning of a card, and plays its steps unless the card asks a question.

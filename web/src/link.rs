@@ -75,6 +75,8 @@ pub(crate) struct Link {
     pub(crate) question_capacity: Option<String>,
     /// The limit of reserved bytes in the question.
     pub(crate) question_limit: Option<String>,
+    /// The sliders of a chapter that were moved, with their values: `batch:8,layers:12`.
+    pub(crate) sliders: Option<String>,
     /// Lines that a reader wrote into the exercise of a lesson's card.
     pub(crate) solution: Option<String>,
 }
@@ -83,12 +85,13 @@ pub(crate) struct Link {
 type LinkText = fn(&mut Link) -> &mut Option<String>;
 
 /// The texts of a link, each with its key: those before the moment, and those after it.
-const TEXTS: [(&str, LinkText); 5] = [
+const TEXTS: [(&str, LinkText); 6] = [
     ("conf", |link| &mut link.conf),
     ("capacity", |link| &mut link.capacity),
     ("gpu", |link| &mut link.gpu),
     ("release", |link| &mut link.release),
     ("args", |link| &mut link.arguments),
+    ("sliders", |link| &mut link.sliders),
 ];
 const LATER_TEXTS: [(&str, LinkText); 5] = [
     ("theme", |link| &mut link.theme),
@@ -412,6 +415,12 @@ mod tests {
         let lines = "batch = torch.empty(3, device=\"cuda\")\n    # é".to_owned();
         let hash = both_ways(&Link { target: lesson, solution: Some(lines), ..Link::default() });
         assert!(hash.starts_with("lesson=tensor&card=6&solution=1."), "{hash}");
+        let lesson = LinkTarget::Lesson { id: "training".to_owned(), card: 2 };
+        let sliders = Some("layers:12,batch:8".to_owned());
+        assert_eq!(
+            both_ways(&Link { target: lesson, sliders, ..Link::default() }),
+            "lesson=training&card=2&sliders=layers:12,batch:8"
+        );
         let plan = LinkTarget::Place(Place::Plan("tensor,reserved".to_owned()));
         assert_eq!(both_ways(&plan.into()), "plan=tensor,reserved");
         let (link, problems) = Link::read("#card=3&lesson=streams");
@@ -431,6 +440,7 @@ mod tests {
             gpu: Some("a100-80".to_owned()),
             release: Some("2.15".to_owned()),
             arguments: Some("--name 'a b' --size 8".to_owned()),
+            sliders: Some("setting:max_split_size_mb:32,rows:8".to_owned()),
             step: Some(2),
             event: Some(17),
             device: Some(1),

@@ -64,6 +64,24 @@ impl OpenLesson {
         Lesson::parse(text).and_then(|lesson| lesson.play()).map(|played| Self::of(played, text))
     }
 
+    /// The positions of the sliders under these values, such as `batch:8,layers:12`; those without a value
+    /// are where the lesson opens.
+    pub(crate) fn positions(&self, named: Option<&str>) -> Vec<usize> {
+        let value_of = |slider: &Slider| {
+            let mut pairs = named?.split(',').filter_map(|pair| pair.split_once(':'));
+            pairs.find(|(name, _)| *name == slider.name()).and_then(|(_, value)| slider.position(value))
+        };
+        let position = |slider: &Slider| value_of(slider).unwrap_or_else(|| slider.start());
+        self.sliders.iter().map(position).collect()
+    }
+
+    /// The sliders that are elsewhere than where the lesson opens, as [`OpenLesson::positions`] reads them.
+    pub(crate) fn moved_sliders(&self, positions: &[usize]) -> String {
+        let moved = self.sliders.iter().zip(positions).filter(|(slider, at)| slider.start() != **at);
+        let pairs = moved.map(|(slider, at)| format!("{}:{}", slider.name(), slider.value(*at)));
+        pairs.collect::<Vec<_>>().join(",")
+    }
+
     /// The lesson with its sliders at these positions, in their order.
     pub(crate) fn moved(&self, positions: &[usize]) -> Result<PlayedLesson, LessonError> {
         Lesson::parse_at(&self.text, positions).and_then(|lesson| lesson.play())
@@ -73,7 +91,7 @@ impl OpenLesson {
     /// where they open.
     pub(crate) fn peaks(&self) -> Vec<Bytes> {
         let mut most = vec![Bytes::ZERO; self.cards.len()];
-        let start: Vec<usize> = self.sliders.iter().map(Slider::start).collect();
+        let start = self.positions(None);
         let ends = self.sliders.iter().enumerate().flat_map(|(index, slider)| {
             [0, slider.stop_count().saturating_sub(1)].map(|position| {
                 let mut positions = start.clone();

@@ -35,6 +35,7 @@ impl Feature<NavigationSignals> {
                         let is_for_class = self.session.lessons().is_for_class.get();
                         Link {
                             target: LinkTarget::LessonText { text, card, is_for_class },
+                            sliders: self.session.lessons().moved_sliders(),
                             solution,
                             ..Link::default()
                         }
@@ -47,7 +48,8 @@ impl Feature<NavigationSignals> {
             Place::Lesson { id, .. } => {
                 let (card, solution) =
                     self.session.lessons().state.with(|state| (state.card + 1, state.given.clone()));
-                Link { target: LinkTarget::Lesson { id, card }, solution, ..Link::default() }
+                let sliders = self.session.lessons().moved_sliders();
+                Link { target: LinkTarget::Lesson { id, card }, sliders, solution, ..Link::default() }
             }
             place => LinkTarget::Place(place).into(),
         }
@@ -131,19 +133,21 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
     }
     let written = StoredValue::new(untrack(|| session.navigation().link()));
     let delay = Delay::new();
+    // Each step of a player that plays would begin the delay again.
+    let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
     effect(move || {
         let link = session.navigation().link();
-        let is_playing = session.player.with(|player| player.is_playing);
+        let is_playing = is_playing.get();
         delay.cancel();
         let before = written.get_value();
         if before == link {
             return;
         }
-        // Steps and typed letters follow each other quickly, and browsers limit how often a page may change
+        // Steps, typed letters and places of a slider follow each other quickly, and browsers limit how often a page may change
         // its address.
         let without_steps = |link: &Link| {
             let (step, event, block) = (None, None, None);
-            let (with, on, limit) = (None, None, None);
+            let (with, on, limit, sliders) = (None, None, None, None);
             Link {
                 step,
                 event,
@@ -151,13 +155,14 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
                 question_conf: with,
                 question_capacity: on,
                 question_limit: limit,
+                sliders,
                 ..link.clone()
             }
         };
         let is_step = without_steps(&before) == without_steps(&link);
         // While it plays, the step is not written. Another place or another card is written at once, since
         // the reader may copy its address.
-        if is_step && is_playing {
+        if is_step && is_playing && before.sliders == link.sliders {
             return;
         }
         let write = move || {

@@ -28,6 +28,7 @@ impl Feature<NavigationSignals> {
             LinkTarget::LessonText { text, card, is_for_class } => {
                 self.session.lessons().is_for_class.set(is_for_class);
                 self.follow_lesson_text(text, card.saturating_sub(1));
+                self.session.lessons().move_sliders(link.sliders.as_deref());
                 self.follow_solution(&link);
             }
             LinkTarget::Lesson { id, card } => {
@@ -36,6 +37,7 @@ impl Feature<NavigationSignals> {
                     Place::Lesson { id, card: CardPlace::At(card.saturating_sub(1)) },
                     move || {
                         self.follow_step(&link);
+                        self.session.lessons().move_sliders(link.sliders.as_deref());
                         self.follow_solution(&link);
                     },
                 );

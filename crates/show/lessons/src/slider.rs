@@ -29,6 +29,18 @@ enum Stops {
 const MAX_STOPS: u64 = 20_000;
 
 impl Slider {
+    /// The name, as the lesson's file and links have it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The position of a value, from 0; `None` if the slider does not stop there.
+    #[must_use]
+    pub fn position(&self, value: &str) -> Option<usize> {
+        (0..self.stop_count()).find(|position| self.value(*position) == value)
+    }
+
     /// What the slider moves, for people.
     #[must_use]
     pub fn label(&self) -> &str {

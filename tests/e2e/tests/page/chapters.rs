@@ -51,8 +51,14 @@ fn a_slider_moves_the_sentence_the_lines_and_the_figure() -> Result<()> {
         page.wait_text(card, "torch.empty(8184, 1024, device=\"cuda\")")?;
         // The figure follows the card that is read, and so does the address.
         page.execute("document.querySelector('[data-card=\"2\"]').scrollIntoView()", &[])?;
-        page.wait_until("location.hash === '#lesson=tensor&card=3'")?;
-        figure_says(page, "2 MiB")
+        // A link holds the place of a slider.
+        page.wait_until("location.hash === '#lesson=tensor&card=3&sliders=rows:8184'")?;
+        figure_says(page, "2 MiB")?;
+        page.goto("/?again#lesson=tensor&card=6&sliders=rows:8")?;
+        page.wait_text(card, "torch.empty(8, 1024, device=\"cuda\")")?;
+        figure_says(page, "2 MiB")?;
+        page.execute("location.hash = '#lesson=tensor&card=6'", &[])?;
+        page.wait_text(card, "torch.empty(768, 1024, device=\"cuda\")").map(drop)
     })
 }
 

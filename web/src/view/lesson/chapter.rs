@@ -24,8 +24,8 @@ use crate::view::stage::SMALL_PX;
 /// The figure grows to this height beside the text.
 const HIGH_PX: f32 = 420.0;
 
-/// The place of gradients among the categories.
-const GRADIENTS: usize = 1;
+/// The places of gradients and activations among the categories.
+const OF_A_STEP: [usize; 2] = [1, 3];
 
 /// The chapter as the reader has set it; a handle that is copied freely.
 #[derive(Clone, Copy)]
@@ -42,7 +42,7 @@ struct Chapter {
 
 pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     let lessons = session.lessons();
-    let positions = RwSignal::new(lesson.sliders.iter().map(Slider::start).collect::<Vec<_>>());
+    let positions = lessons.positions;
     let moved = lesson.clone();
     let played = Memo::new(move |_| moved.moved(&positions.get()).ok().map(PtrEq::new));
     let is_open = |(card, played): (usize, &blockyard_lessons::PlayedCard)| {
@@ -199,11 +199,12 @@ impl Chapter {
     }
 
     /// Reads the run of the card whose moment the figure shows, and the memory at that moment, if the run is a
-    /// training with gradients: a single weight needs no categories. Reads signals.
+    /// training with gradients or activations: a single weight needs no categories. Reads signals.
     fn with_training<T>(self, read: impl FnOnce(&Workload, &Recording, &MemoryState) -> T) -> Option<T> {
         let (played, card) = self.shown_moment().filter(|_| !self.shows_own_run())?;
         let shown = played.cards.get(card)?;
-        let run = played.runs.get(shown.run).filter(|run| has_category(&run.workload, GRADIENTS))?;
+        let of_step = |workload: &Workload| OF_A_STEP.iter().any(|place| has_category(workload, *place));
+        let run = played.runs.get(shown.run).filter(|run| of_step(&run.workload))?;
         let step = if self.is_asked(card) { shown.steps.start } else { shown.steps.end };
         let events = step.checked_sub(1).and_then(|last| run.recording.step(last)).map_or(0, |step| step.end);
         let state = run.recording.state_at(events).ok()?;
