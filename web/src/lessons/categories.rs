@@ -11,7 +11,7 @@ use crate::program::CATEGORIES;
 use crate::session::Feature;
 
 /// The place in [`CATEGORIES`] of each name that lessons about a training use.
-const NAMES: [(&str, usize); 18] = [
+const NAMES: [(&str, usize); 19] = [
     ("weight", 0),
     ("bias", 0),
     ("grad", 1),
@@ -24,6 +24,7 @@ const NAMES: [(&str, usize); 18] = [
     ("linear", 3),
     ("output", 3),
     ("wide", 3),
+    ("logits", 3),
     ("loss", 3),
     ("batch", 4),
     ("x", 4),

@@ -38,18 +38,13 @@ pub const PARTS: [CoursePart; 4] = [
             named("tensor", "What a tensor costs", &[]),
             named("reserved", "Allocated and reserved", &["tensor"]),
             named("nvidia-smi", "Why nvidia-smi did not fall", &["tensor"]),
-            named("peaks", "Peaks, and resetting them", &["tensor"]),
         ],
     },
     CoursePart {
         title: "What a training holds",
         lessons: &[
-            named("training", "The life of a training step", &["tensor"]),
+            named("training", "Where training's memory goes", &["tensor"]),
             named("workspaces", "Workspaces of cuBLAS", &["tensor"]),
-            named("optimizer", "The states of an optimizer", &["training"]),
-            named("checkpointing", "Activation checkpointing", &["training"]),
-            named("mixed-precision", "Mixed precision", &["training"]),
-            named("accumulation", "Gradient accumulation", &["training"]),
         ],
     },
     CoursePart {
@@ -62,7 +57,7 @@ pub const PARTS: [CoursePart; 4] = [
             named("snapshot", "Reading a snapshot", &["training"]),
         ],
     },
-    CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP", &["optimizer"])] },
+    CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP", &["training"])] },
 ];
 
 /// A stretch of a course with a class.
@@ -131,7 +126,7 @@ pub const NINETY_MINUTES: [PlanPart; 4] = [
     PlanPart {
         minutes: 18,
         lessons: &[without_exercise("training", 18)],
-        task: "The class says which peak comes first, then plays the cards. Homework: its exercise, and the states of an optimizer.",
+        task: "The class says what the second step needs, draws what a weight costs, and moves the batch. Homework: its exercise.",
     },
     PlanPart {
         minutes: 39,
@@ -152,7 +147,7 @@ pub const TWO_HOURS: [PlanPart; 5] = [
     PlanPart {
         minutes: 26,
         lessons: &[with_exercise("training", 26)],
-        task: "The class says which peak comes first, then plays the cards and solves the exercise. Homework: the states of an optimizer, and activation checkpointing.",
+        task: "The class says what the second step needs, draws what a weight costs, moves the batch, and solves the exercise.",
     },
     PlanPart {
         minutes: 39,
@@ -194,23 +189,18 @@ macro_rules! lesson {
     };
 }
 
-const LESSONS: [LessonFile; 16] = [
+const LESSONS: [LessonFile; 11] = [
     lesson!("01", "tensor"),
     lesson!("02", "reserved"),
     lesson!("03", "nvidia-smi"),
-    lesson!("04", "peaks"),
-    lesson!("05", "training"),
-    lesson!("06", "workspaces"),
-    lesson!("07", "optimizer"),
-    lesson!("08", "checkpointing"),
-    lesson!("09", "mixed-precision"),
-    lesson!("10", "accumulation"),
-    lesson!("11", "fragmentation"),
-    lesson!("12", "streams"),
-    lesson!("13", "pools"),
-    lesson!("14", "oom-message"),
-    lesson!("15", "snapshot"),
-    lesson!("16", "ranks"),
+    lesson!("04", "training"),
+    lesson!("05", "workspaces"),
+    lesson!("06", "fragmentation"),
+    lesson!("07", "streams"),
+    lesson!("08", "pools"),
+    lesson!("09", "oom-message"),
+    lesson!("10", "snapshot"),
+    lesson!("11", "ranks"),
 ];
 
 /// The lesson that has the matter of the lesson with this id: of a former lesson, the chapter that replaced
@@ -220,6 +210,7 @@ pub fn current_id(id: &str) -> &str {
     match id {
         "rounding" => "tensor",
         "cache" => "nvidia-smi",
+        "peaks" | "optimizer" | "checkpointing" | "mixed-precision" | "accumulation" => "training",
         "splits" | "settings" => "fragmentation",
         id => id,
     }

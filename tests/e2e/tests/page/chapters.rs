@@ -109,3 +109,21 @@ fn a_setting_moves_the_blocks_as_the_allocator_decides() -> Result<()> {
         page.check_accessible()
     })
 }
+
+#[test]
+fn the_batch_moves_a_training_at_each_card_that_compares_runs() -> Result<()> {
+    at("/#lesson=training&card=2", Window { width: 1366, height: 768 }, |page| {
+        page.reduced_motion(true)?;
+        let card = "[data-card='1']";
+        page.wait_text(card, "The batch has 16 texts of 256 tokens")?;
+        page.wait_text(&id("lesson-categories"), "activations")?;
+        drag(page, "slider-2", 0)?;
+        page.wait_text(card, "The batch has 8 texts of 256 tokens")?;
+        page.wait_text(card, "another batch changes little")?;
+        figure_says(page, "880.6 MiB")?;
+        // The same slider is shown beside the run under autocast.
+        page.wait_until("document.querySelector('[data-testid=slider-2-again-7]').value === '0'")?;
+        ensure!(!page.text("main")?.contains(" = alloc "), "a statement of our language");
+        page.check_accessible()
+    })
+}

@@ -142,8 +142,8 @@ fn the_next_lesson_opens_while_the_figure_of_the_last_card_moves() -> Result<()>
     // The next frame was to draw a figure that had been removed, and the page stopped.
     for (card, next) in [
         ("oom-message&card=9", "Reading a snapshot"),
-        ("peaks&card=6", "Splits"),
-        ("fragmentation&card=6", "Settings"),
+        ("streams&card=8", "Private pools"),
+        ("pools&card=7", "Reading an out-of-memory message"),
     ] {
         at(&format!("/#lesson={card}"), |page| {
             page.wait_for(&id("card-next"))?;
@@ -251,10 +251,9 @@ fn lessons_stand_in_parts_and_their_texts_come_after_the_first_screen() -> Resul
             &[],
         )?;
         let expected = json!([
-            ["The terms", 4],
-            ["How the allocator works", 3],
-            ["What a training holds", 6],
-            ["When memory runs out", 4],
+            ["The terms", 3],
+            ["What a training holds", 2],
+            ["When memory runs out", 5],
             ["Several GPUs", 1]
         ]);
         ensure!(parts == expected, "{parts}");

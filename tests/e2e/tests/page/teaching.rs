@@ -196,7 +196,7 @@ fn the_first_screen_leads_to_its_answer_and_to_the_page_for_teachers() -> Result
         page.click(&id("door-teachers"))?;
         page.wait_for(&id("teachers"))?;
         page.wait_text(&id("two-hours"), "Why nvidia-smi did not fall, 16 min")?;
-        page.wait_text(&id("two-hours"), "The life of a training step, 20 min with its exercise")?;
+        page.wait_text(&id("two-hours"), "Where training's memory goes, 26 min with its exercise")?;
         page.wait_text(&id("two-hours"), "For questions, and for what takes longer.")?;
         // The main things are in sight: nothing is folded away, and no code of a frame is shown.
         page.wait_until("document.querySelectorAll('.teachers details, .teachers pre').length === 0")?;

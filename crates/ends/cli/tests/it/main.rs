@@ -30,6 +30,8 @@ mod run;
 mod search;
 mod site;
 mod snapshot;
+#[cfg(feature = "python")]
+mod training;
 mod verify;
 #[cfg(target_os = "linux")]
 mod watch;

@@ -43,7 +43,17 @@ fn every_file_of_the_folder_is_a_lesson_in_its_place() {
 
 #[test]
 fn a_former_lesson_leads_to_the_chapter_that_has_its_matter() {
-    for id in ["rounding", "cache", "splits", "settings"] {
+    for id in [
+        "rounding",
+        "cache",
+        "splits",
+        "settings",
+        "peaks",
+        "optimizer",
+        "checkpointing",
+        "mixed-precision",
+        "accumulation",
+    ] {
         assert!(lessons().iter().all(|file| file.id != id));
         assert!(lessons().iter().any(|file| file.id == current_id(id)));
     }

@@ -9,7 +9,7 @@ use crate::course::{folder, played};
 
 /// Lesson, card (from 1), file of `tests/fixtures/measured`, place in the file, perhaps with the only number
 /// to compare.
-const PLACES: [(&str, usize, &str, &str); 38] = [
+const PLACES: [(&str, usize, &str, &str); 15] = [
     ("nvidia-smi", 1, "nvidia_smi", "context"),
     ("nvidia-smi", 2, "nvidia_smi", "tensor"),
     ("nvidia-smi", 3, "nvidia_smi", "kernel"),
@@ -22,29 +22,6 @@ const PLACES: [(&str, usize, &str, &str); 38] = [
     ("workspaces", 4, "workspaces", "on another stream"),
     ("workspaces", 5, "workspaces", "backward"),
     ("workspaces", 6, "workspaces", "linear with bias"),
-    ("optimizer", 1, "optimizers.adam", "parameters"),
-    ("optimizer", 2, "optimizers.adam", "backward 1"),
-    ("optimizer", 4, "optimizers.adam", "step 1"),
-    ("optimizer", 5, "optimizers.adam", "step 2"),
-    ("optimizer", 6, "optimizers.adam_fused", "step 1"),
-    ("optimizer", 7, "optimizers.adam_fused", "backward 2"),
-    ("checkpointing", 1, "checkpointing.plain", "start"),
-    ("checkpointing", 2, "checkpointing.plain", "forward"),
-    ("checkpointing", 3, "checkpointing.plain", "backward"),
-    ("checkpointing", 4, "checkpointing.checkpoint", "forward"),
-    ("checkpointing", 5, "checkpointing.checkpoint", "backward"),
-    ("mixed-precision", 2, "mixed_precision.float32", "forward"),
-    ("mixed-precision", 3, "mixed_precision.float32", "backward"),
-    ("mixed-precision", 4, "mixed_precision.autocast", "layer 3"),
-    ("mixed-precision", 5, "mixed_precision.autocast", "a layer a second time"),
-    ("mixed-precision", 6, "mixed_precision.autocast", "forward"),
-    ("mixed-precision", 7, "mixed_precision.autocast", "backward"),
-    ("accumulation", 1, "accumulation.1", "start"),
-    ("accumulation", 2, "accumulation.1", "backward 1"),
-    ("accumulation", 3, "accumulation.4", "backward 1"),
-    ("accumulation", 4, "accumulation.4", "backward 2"),
-    ("accumulation", 5, "accumulation.4", "backward 4"),
-    ("accumulation", 6, "accumulation.4", "zero_grad"),
     ("ranks", 2, "ranks_zero", "model"),
     ("ranks", 3, "ranks_zero", "backward 0"),
     // Only allocated bytes are compared: the lesson leaves out the intermediate tensors of the iteration.

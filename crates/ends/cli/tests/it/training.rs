@@ -1,0 +1,108 @@
+//! The chapter about training, whose lines stand for tensors that its reader does not see: the program behind
+//! it takes the same bytes, wherever the sliders are.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use blockyard_lessons::{Lesson, PlayedLesson, Slider, lessons};
+
+use crate::blockyard;
+
+/// Blocks, heads and texts, which are also the texts of a part. The first are those with which the chapter
+/// opens.
+const PLACES: [[usize; 3]; 5] = [[4, 16, 16], [1, 2, 8], [12, 16, 32], [7, 12, 9], [3, 4, 31]];
+
+/// Title of the card, kind of the program, place in its output, and whether the card ends there: a card that
+/// ends within a line of the program has its peak alone compared.
+const CARDS: [(&str, &str, &str, bool); 9] = [
+    ("The parameters", "float32", "parameters", true),
+    ("The forward pass keeps activations", "float32", "forward", true),
+    ("The peak is where the backward pass begins", "float32", "backward-1-1", false),
+    ("Gradients and averages come, activations go", "float32", "step-1", true),
+    ("With the states there, the second step needs more", "float32", "step-2", true),
+    ("The bytes of a number", "bfloat16", "backward-1-1", false),
+    ("Autocast computes in bfloat16", "autocast", "backward-1-1", false),
+    ("Checkpoints keep the input of a block alone", "checkpoint", "forward", true),
+    ("A large batch in parts", "parts", "backward-1-2", false),
+];
+
+/// The bytes at each place of the program: requested, allocated, peak of allocated.
+fn printed(kind: &str, [layers, heads, texts]: [usize; 3]) -> BTreeMap<String, [u64; 3]> {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpt.py");
+    let [layers, heads, texts] = [layers, heads, texts].map(|number| number.to_string());
+    let called = blockyard(["python", program.to_str().unwrap(), kind, &layers, &heads, &texts]);
+    assert_eq!(called.status, 0, "{}", called.err);
+    let lines = called.out.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    lines.map(|words| (words[0].to_owned(), [1, 2, 3].map(|index| words[index].parse().unwrap()))).collect()
+}
+
+/// Requested, allocated and peak at the end of a card.
+fn of_card(lesson: &PlayedLesson, title: &str) -> [u64; 3] {
+    let titled = |card: &&blockyard_lessons::PlayedCard| blockyard_lessons::plain(&card.title) == title;
+    let card = lesson.cards.iter().find(titled).unwrap_or_else(|| panic!("no card {title}"));
+    let recording = &lesson.runs[card.run].recording;
+    let step = recording.step(card.steps.end - 1).unwrap();
+    let state = recording.state_at(step.end).unwrap();
+    let stats = state.stats();
+    let [requested, peak] = [stats.requested_bytes.all.current, stats.allocated_bytes.all.peak];
+    [u64::try_from(requested).unwrap(), state.breakdown().allocated().get(), u64::try_from(peak).unwrap()]
+}
+
+/// The position of each slider for blocks, heads and texts; the type of the model is bfloat16.
+fn positions(lesson: &Lesson, place: [usize; 3]) -> Vec<usize> {
+    let of = |slider: &Slider| {
+        let value = match slider.label() {
+            "Blocks" => place[0],
+            "Heads, each 64 wide" => place[1],
+            _ => place[2],
+        };
+        let at = (0..slider.stop_count()).find(|at| slider.value(*at) == value.to_string());
+        at.unwrap_or_else(|| slider.start())
+    };
+    lesson.sliders().iter().map(of).collect()
+}
+
+#[test]
+fn the_program_behind_the_chapter_takes_the_bytes_that_the_chapter_says() {
+    let file = lessons().iter().find(|file| file.id == "training").unwrap();
+    let opened = Lesson::parse(file.text).unwrap();
+    for place in PLACES {
+        let lesson = Lesson::parse_at(file.text, &positions(&opened, place)).unwrap().play().unwrap();
+        let mut outputs: BTreeMap<&str, BTreeMap<String, [u64; 3]>> = BTreeMap::new();
+        for (title, kind, at, is_end) in CARDS {
+            let output = outputs.entry(kind).or_insert_with(|| printed(kind, place));
+            let ([requested, allocated, mut peak], run) = (output[at], of_card(&lesson, title));
+            if kind == "bfloat16" {
+                // The lines are also those of `float32`, whose attention keeps no seed and no offset.
+                peak -= 2 * 512 * u64::try_from(place[0]).unwrap();
+            }
+            let name = format!("{place:?}, {title}");
+            assert_eq!(run[2], peak, "{name}: peak");
+            if is_end {
+                assert_eq!(run[..2], [requested, allocated], "{name}: requested and allocated");
+            }
+        }
+    }
+}
+
+/// The rules behind the chapter's numbers, on the GPU: states of optimizers, checkpoints, autocast, a batch in
+/// parts.
+#[test]
+fn programs_of_these_rules_print_what_an_h200_printed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/measured");
+    for (program, argument) in [
+        ("optimizers", "adam"),
+        ("optimizers", "adam_fused"),
+        ("checkpointing", "plain"),
+        ("checkpointing", "checkpoint"),
+        ("mixed_precision", "float32"),
+        ("mixed_precision", "autocast"),
+        ("accumulation", "1"),
+        ("accumulation", "4"),
+    ] {
+        let printed = std::fs::read_to_string(folder.join(format!("{program}.{argument}.txt"))).unwrap();
+        let program = folder.join(format!("{program}.py"));
+        let called = blockyard(["python", program.to_str().unwrap(), argument]);
+        assert_eq!((called.status, called.out), (0, printed), "{}", program.display());
+    }
+}
