@@ -121,7 +121,8 @@ pub(super) fn gap(device: usize, lost: u64) -> String {
 /// The line about the comparison with PyTorch's snapshots.
 pub(super) fn compared(compared: u64, different: u64) -> String {
     let all = counted(usize::try_from(compared).unwrap_or(usize::MAX), "snapshot");
-    let differ = if different == 0 { "none differs".to_owned() } else { format!("{} differ", grouped(different)) };
+    let differ =
+        if different == 0 { "none differs".to_owned() } else { format!("{} differ", grouped(different)) };
     format!("{all} of PyTorch's compared with the events: {differ}")
 }
 
