@@ -170,7 +170,7 @@ impl Chapter {
             let mut scene =
                 stage.with(|stage| stage.as_ref().map(|(stage, _)| stage.scene(&view, size.width_px)))?;
             self.with_training(|workload, recording, state| {
-                color_training(&mut scene, workload, recording, state)
+                color_training(&mut scene, workload, recording, state);
             });
             Some(scene)
         });

@@ -47,10 +47,10 @@ fn of_card(lesson: &PlayedLesson, title: &str) -> [u64; 3] {
     let card = lesson.cards.iter().find(titled).unwrap_or_else(|| panic!("no card {title}"));
     let recording = &lesson.runs[card.run].recording;
     let step = recording.step(card.steps.end - 1).unwrap();
-    let state = recording.state_at(step.end).unwrap();
-    let stats = state.stats();
+    let memory = recording.state_at(step.end).unwrap();
+    let stats = memory.stats();
     let [requested, peak] = [stats.requested_bytes.all.current, stats.allocated_bytes.all.peak];
-    [u64::try_from(requested).unwrap(), state.breakdown().allocated().get(), u64::try_from(peak).unwrap()]
+    [u64::try_from(requested).unwrap(), memory.breakdown().allocated().get(), u64::try_from(peak).unwrap()]
 }
 
 /// The position of each slider for blocks, heads and texts; the type of the model is bfloat16.
