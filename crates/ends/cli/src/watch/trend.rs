@@ -23,6 +23,7 @@ struct Step {
     number: u64,
     /// What is allocated at its end.
     left: Bytes,
+    /// The most that is reserved in it: free pieces between live blocks grow as what is left does.
     peak: Bytes,
 }
 
@@ -36,7 +37,7 @@ impl Trend {
         if self.steps.len() == MAX_STEPS {
             self.steps.pop_front();
         }
-        self.steps.push_back(Step { number, left: step.allocated, peak: step.peak_allocated });
+        self.steps.push_back(Step { number, left: step.allocated, peak: step.peak_reserved });
     }
 
     /// The first step whose peak is above what PyTorch can reserve, if peaks go on to rise as what is left does. `None`
@@ -87,9 +88,9 @@ mod tests {
     fn fails_after(left: impl Fn(u64) -> u64, steps: u64) -> Option<u64> {
         let mut trend = Trend::default();
         for number in 1..=steps {
-            let [allocated, peak_allocated] =
+            let [allocated, peak_reserved] =
                 [0, 10 + number * 7 % 21].map(|more| Bytes::mib(left(number) + more));
-            trend.add(number, &DeviceStep { allocated, peak_allocated, ..DeviceStep::default() });
+            trend.add(number, &DeviceStep { allocated, peak_reserved, ..DeviceStep::default() });
         }
         match trend.forecast(DEVICE)? {
             Forecast::Fails { iteration, is_estimate: true, .. } => Some(iteration),
