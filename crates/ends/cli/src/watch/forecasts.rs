@@ -326,4 +326,40 @@ mod tests {
             "at this growth step 11 fails: 20 MiB for main train.py:45; expandable_segments:True postpones it to step 18"
         );
     }
+
+    /// A program that has a block before it is watched, and gets two in each of five steps.
+    #[test]
+    fn the_first_marked_step_is_the_first_iteration() {
+        let events = |blocks: std::ops::Range<u64>| {
+            let event = |action, block| {
+                let (addr, size) = (block * 1000 * MIB, 20 * MIB);
+                Event { action, addr, size, time_us: block, ..Event::default() }
+            };
+            let events = blocks.flat_map(|block| [event(3, block), event(0, block)]).collect();
+            Frame::Events { device: 0, events }
+        };
+        let begin = |file: &blockyard_pytorch::snapshot::SnapshotFile| {
+            let mut watched = Watched::default();
+            let hello = Hello { format: FORMAT, devices: vec!["a GPU".into()], ..Hello::default() };
+            watched.apply(Frame::Hello(hello)).unwrap();
+            let mut pickle = Vec::new();
+            file.write_pickle(&mut pickle).unwrap();
+            watched.apply(Frame::Snapshot(pickle)).unwrap();
+            watched
+        };
+        let mut before = begin(&blockyard_pytorch::snapshot::SnapshotFile::default());
+        before.apply(events(1..2)).unwrap();
+        let mut file = before.steps(0).file;
+        file.devices[0].trace = blockyard_pytorch::snapshot::DeviceTrace::default();
+        let mut watched = begin(&file);
+        for number in 1..=5 {
+            watched.apply(events(2 * number..2 * number + 2)).unwrap();
+            watched.apply(Frame::Step { number, memory: Vec::new() }).unwrap();
+        }
+        let runs =
+            Run::from_snapshot("", &watched.steps(0).file, &mut |_| ControlFlow::Continue(())).unwrap();
+        assert!(runs[0].requests_from_before() > 0);
+        let found = blockyard_lab::leaks(&runs[0], &mut |_| ControlFlow::Continue(())).unwrap();
+        assert_eq!(found.answer.boundaries.len(), 5);
+    }
 }
