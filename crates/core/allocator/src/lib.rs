@@ -145,6 +145,7 @@ mod addr_table;
 mod allocator;
 mod backend;
 mod beginning;
+mod best_fit;
 mod bins;
 mod block;
 mod counters;
