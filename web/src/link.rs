@@ -54,7 +54,7 @@ pub(crate) struct Link {
     pub(crate) capacity: Option<String>,
     /// The id of the GPU that a program runs on, if it is not the H200.
     pub(crate) gpu: Option<String>,
-    /// The release of PyTorch that runs a program, if it is not the oldest.
+    /// The release of PyTorch that runs a program, if it is not that of the page's operators.
     pub(crate) release: Option<String>,
     /// The arguments of a program, as typed after its name in a shell.
     pub(crate) arguments: Option<String>,

@@ -52,11 +52,12 @@ const LATER: [Budget; 10] = [
         // iterations that are replayed forward (8 kB), and the gap between reserved and requested bytes with
         // what closes it (16 kB). With what changes of the code take, who keeps what grows, and settings that
         // are replayed forward (57 kB). With the rest of an iteration that failed, and devices that are
-        // compared (17 kB). With the dialects of other GPUs (2 kB).
-        most: 743_000,
+        // compared (17 kB). With the dialects of other GPUs (2 kB), and PyTorch 2.6 and 2.7 and more of Ascend's
+        // rules (4 kB).
+        most: 748_000,
     },
     // All questions of the lab, too, and figures with the limit of the process and a heading.
-    Budget { what: "reports, for a first report", prefixes: &["blockyard-report"], most: 918_000 },
+    Budget { what: "reports, for a first report", prefixes: &["blockyard-report"], most: 923_000 },
     Budget { what: "WebGPU, for a first run on the GPU", prefixes: &["blockyard-gpu"], most: 100_000 },
     Budget {
         what: "Python, for a first program",
@@ -77,8 +78,9 @@ const LATER: [Budget; 10] = [
     Budget { what: "typeface, beside the first load", prefixes: &["typeface/"], most: 32_000 },
 ];
 
-// It was 700 kB. The state of a program that runs (`live.rs`) belongs into a part that is loaded later (10 kB).
-const FIRST: Budget = Budget { what: "first load", prefixes: &[], most: 708_000 };
+// It was 700 kB. Since then came signals of a program that runs, chapters with sliders whose places links hold, their style, and two
+// releases; which of them weighs how much was not measured.
+const FIRST: Budget = Budget { what: "first load", prefixes: &[], most: 713_000 };
 
 /// Prints every file of `dist/` with its size after gzip and fails if those of a budget cost more than it
 /// allows.

@@ -59,6 +59,12 @@ fn optional_size(text: &str) -> Result<Option<Bytes>, ConditionsError> {
 }
 
 impl Feature<LabSignals> {
+    /// The release whose rules hold: the chosen one, else that of the run. Reads signals.
+    pub(crate) fn rules(self) -> Release {
+        let own = self.session.run.with(|run| run.recording.info().release);
+        self.release.get().map_or(own, |release| release.with_dialect_of(own))
+    }
+
     /// The conditions of the panel's fields.
     ///
     /// # Errors
@@ -66,7 +72,7 @@ impl Feature<LabSignals> {
     /// [`ConditionsError`] if a field cannot be read.
     pub(crate) fn conditions(self) -> Result<Conditions, ConditionsError> {
         let conf = self.conf.get_untracked().trim().to_owned();
-        AllocatorConfig::parse(&conf, self.release.get_untracked().unwrap_or(Release::LATEST))?;
+        AllocatorConfig::parse(&conf, untrack(|| self.rules()))?;
         let own = self.own_conditions()?;
         Ok(Conditions { conf, ..own })
     }

@@ -1,6 +1,8 @@
 //! "Will it fit?": the program runs with other values of a number in it, as the size of its batch, until the
 //! largest that fits is known, and a safe one beside it.
 
+use std::borrow::Cow;
+
 use blockyard_budget::{
     Probe, SearchStep, Values, VariedNumber, highest_tried, may_take_amp, next_safe, next_value, reserve,
     safe_text,
@@ -178,12 +180,19 @@ pub(crate) fn fit_command(file: &str, option: Option<&str>, gpu: &str, arguments
     let name = option.unwrap_or("--batch-size").trim_start_matches('-');
     let rest = arguments.trim();
     let rest = if rest.is_empty() { String::new() } else { format!(" -- {rest}") };
+    let file = quoted(file);
     format!("blockyard fit {file} --vary {name}=1..512 --gpu {gpu}{rest}")
 }
 
 /// The command that says whether a program fits as it is.
 pub(crate) fn dry_run_command(file: &str, gpu: &str, arguments: &str) -> String {
+    let file = quoted(file);
     format!("blockyard dry-run --gpu {gpu} {file} {arguments}").trim_end().to_owned()
+}
+
+/// A file as a word of the shell.
+fn quoted(file: &str) -> Cow<'_, str> {
+    shlex::try_quote(file).unwrap_or(Cow::Borrowed(file))
 }
 
 impl Feature<ProgramSignals> {

@@ -81,8 +81,7 @@ pub(crate) fn failure_and_growth(
     conditions: &Conditions,
     on_progress: OnProgress,
 ) -> Result<Option<(Autopsy, GrowthToFailure)>, LabError> {
-    let mut on_done =
-        |_: usize| on_progress(Progress { phase: "looking for the cause".to_owned(), done: 0, total: 0 });
+    let mut on_done = |_: usize| on_progress(Progress::new("looking for the cause", 0, 0));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     let run = limited.run();
     let Some((met, fixed, request)) = first_failure(&limited, conditions, &mut on_done)? else {

@@ -26,9 +26,7 @@ pub fn compare_allocators(
     now: &mut dyn FnMut() -> u64,
     on_progress: OnProgress,
 ) -> Result<Vec<AllocatorRow>, LabError> {
-    let limited = LimitedRun::of(run, conditions, &mut |_| {
-        on_progress(Progress { phase: "comparing".to_owned(), done: 0, total: 0 })
-    })?;
+    let limited = LimitedRun::of(run, conditions, &mut |_| on_progress(Progress::new("comparing", 0, 0)))?;
     let run = limited.run();
     let rivals: [(&str, Make); 6] = [
         ("TensorFlow's BFC", |capacity| Box::new(Bfc::new(capacity))),

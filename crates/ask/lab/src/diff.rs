@@ -24,9 +24,7 @@ use crate::{Diff, LabError, Outcome, PeakChange, PeakDiff, Run};
 /// replayed.
 pub fn diff(before: &Run, after: &Run, on_progress: OnProgress) -> Result<Diff, LabError> {
     let total = before.requests().len() + after.requests().len();
-    let mut on_done = |done: usize| {
-        on_progress(Progress { phase: "comparing runs".to_owned(), done: done as u64, total: total as u64 })
-    };
+    let mut on_done = |done: usize| on_progress(Progress::new("comparing runs", done, total));
     let (old, new) = (Sites::of(before), Sites::of(after));
     let (left, right) = (Part::whole(before, &old), Part::whole(after, &new));
     let first = Peaks::of(&left, &mut on_done)?;
@@ -57,13 +55,7 @@ pub fn diff_iterations(
     on_progress: OnProgress,
 ) -> Result<Diff, LabError> {
     let total = 2 * run.requests().len();
-    let mut on_done = |done: usize| {
-        on_progress(Progress {
-            phase: "comparing iterations".to_owned(),
-            done: done as u64,
-            total: total as u64,
-        })
-    };
+    let mut on_done = |done: usize| on_progress(Progress::new("comparing iterations", done, total));
     let sites = Sites::of(run);
     let (_, ends) = iteration_ends(run, &sites);
     let part = |iteration: usize| {

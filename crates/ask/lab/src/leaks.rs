@@ -69,8 +69,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     run.require_requests()?;
     let total = run.requests().len();
     let mut report = |done: usize| {
-        let progress =
-            Progress { phase: "looking for growth".to_owned(), done: done as u64, total: total as u64 };
+        let progress = Progress::new("looking for growth", done, total);
         if on_progress(progress).is_break() { Err(LabError::Cancelled) } else { Ok(()) }
     };
     report(0)?;

@@ -323,9 +323,7 @@ impl Replay<'_> {
             });
         }
     }
-}
 
-impl Replay<'_> {
     /// Whether the capacity of the replayed device is the run's or the question's, and not an assumption.
     fn is_device_known(&self) -> bool {
         !self.run.is_capacity_assumed || self.fixed.capacity != self.run.capacity

@@ -89,11 +89,7 @@ struct ReplayProgress<'a> {
 
 impl ReplayProgress<'_> {
     fn at(&mut self, done: usize) -> ControlFlow<()> {
-        (self.on_progress)(Progress {
-            phase: "replaying".to_owned(),
-            done: (self.before + done) as u64,
-            total: self.total as u64,
-        })
+        (self.on_progress)(Progress::new("replaying", self.before + done, self.total))
     }
 
     fn next(&mut self) {

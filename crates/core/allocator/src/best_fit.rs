@@ -16,13 +16,13 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     #[inline]
     pub(crate) fn best_fit(&mut self, params: &AllocParams) -> Option<BlockIndex> {
         if self.config.release().oldest_block_first() {
-            return self.best_fit_behind(params);
+            return self.best_fit_by_reach(params);
         }
         let first = self.free_lists[params.list].cached.first_fitting(params.rounded, &self.blocks)?;
-        if self.blocks[first].is_expandable { self.best_fit_behind(params) } else { Some(first) }
+        if self.blocks[first].is_expandable { self.best_fit_by_reach(params) } else { Some(first) }
     }
 
-    fn best_fit_behind(&mut self, params: &AllocParams) -> Option<BlockIndex> {
+    fn best_fit_by_reach(&mut self, params: &AllocParams) -> Option<BlockIndex> {
         self.free_lists[params.list].cached.put_latest_in_bin(&self.blocks);
         let list = &self.free_lists[params.list];
         if self.config.release().oldest_block_first() {

@@ -24,9 +24,7 @@ impl Progress {
     pub fn new(phase: &str, done: usize, total: usize) -> Self {
         Self { phase: phase.to_owned(), done: done as u64, total: total as u64 }
     }
-}
 
-impl Progress {
     /// How many requests or events pass between two reports: often enough for a smooth progress bar and a
     /// quick cancel, and too rare to cost time.
     pub const INTERVAL: usize = 4096;

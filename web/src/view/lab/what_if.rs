@@ -2,7 +2,7 @@
 
 use blockyard_lab::WhatIf;
 use blockyard_record::grouped;
-use blockyard_rules::{AllocatorConfig, Release, SETTING_KEYS, with_setting};
+use blockyard_rules::{AllocatorConfig, SETTING_KEYS, with_setting};
 use leptos::ev;
 use leptos::prelude::*;
 
@@ -76,8 +76,8 @@ pub(super) fn form(session: Session) -> AnyView {
 
 /// Why PyTorch refuses the settings in the field, in its words. Reads signals.
 pub(super) fn refusal(session: Session) -> Option<String> {
-    let release = session.lab().release.get().unwrap_or(Release::LATEST);
-    let parsed = session.lab().conf.with(|conf| AllocatorConfig::parse(conf.trim(), release));
+    let rules = session.lab().rules();
+    let parsed = session.lab().conf.with(|conf| AllocatorConfig::parse(conf.trim(), rules));
     parsed.err().map(|error| sentence(&error.to_string()))
 }
 

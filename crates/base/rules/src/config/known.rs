@@ -40,12 +40,22 @@ pub fn conf_text(conf: &str) -> &str {
     if conf.is_empty() { "default settings" } else { conf }
 }
 
-/// The line of a shell that gives these settings to programs: `export`, or `unset` for the default settings.
+/// The line of a shell that gives these settings to programs: `export`, or `unset` for the default settings. In
+/// quotes where the shell would read a part of the text itself.
+///
+/// ```
+/// use blockyard_rules::shell_line;
+///
+/// let list = "roundup_power2_divisions:[256:1,>:8]";
+/// assert_eq!(shell_line(list), format!("export PYTORCH_CUDA_ALLOC_CONF='{list}'"));
+/// ```
 #[must_use]
 pub fn shell_line(conf: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_:,.-".contains(letter);
     match conf {
         "" => "unset PYTORCH_CUDA_ALLOC_CONF".to_owned(),
-        conf => format!("export PYTORCH_CUDA_ALLOC_CONF={conf}"),
+        conf if conf.chars().all(is_plain) => format!("export PYTORCH_CUDA_ALLOC_CONF={conf}"),
+        conf => format!("export PYTORCH_CUDA_ALLOC_CONF='{}'", conf.replace('\'', r"'\''")),
     }
 }
 

@@ -92,10 +92,7 @@ impl RivalAllocator for Arena {
     }
 
     fn empty_cache(&mut self) {
-        for (base, size) in self.global.whole_regions() {
-            self.global.remove_region(base, size);
-            self.device.give_back(size);
-        }
+        self.global.take_whole_regions().into_iter().for_each(|size| self.device.give_back(size));
     }
 
     fn usage(&self) -> Usage {

@@ -76,10 +76,7 @@ impl Policy for BfcPolicy {
     }
 
     fn empty_cache(&mut self, device: &mut RivalDevice) {
-        for (base, size) in self.carver.whole_regions() {
-            self.carver.remove_region(base, size);
-            device.0.give_back(size);
-        }
+        self.carver.take_whole_regions().into_iter().for_each(|size| device.0.give_back(size));
     }
 }
 

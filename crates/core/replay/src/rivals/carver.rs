@@ -85,8 +85,8 @@ impl<I: FreeIndex> Carver<I> {
         self.blocks.remove(&base);
     }
 
-    /// The regions that are one free block each, as first address and size.
-    pub(crate) fn whole_regions(&self) -> Vec<(u64, u64)> {
+    /// Removes the regions that are one free block each. Returns their sizes by ascending address.
+    pub(crate) fn take_whole_regions(&mut self) -> Vec<u64> {
         let mut blocks = self.blocks.iter().peekable();
         let mut whole = Vec::new();
         while let Some((base, block)) = blocks.next() {
@@ -95,6 +95,7 @@ impl<I: FreeIndex> Carver<I> {
                 whole.push((*base, block.size));
             }
         }
-        whole
+        whole.iter().for_each(|(base, size)| self.remove_region(*base, *size));
+        whole.into_iter().map(|(_, size)| size).collect()
     }
 }

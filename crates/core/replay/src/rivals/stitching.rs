@@ -101,9 +101,6 @@ impl Policy for StitchingPolicy {
                 device.0.give_back(pages * PAGE);
             }
         }
-        for (base, size) in self.small.whole_regions() {
-            self.small.remove_region(base, size);
-            device.0.give_back(size);
-        }
+        self.small.take_whole_regions().into_iter().for_each(|size| device.0.give_back(size));
     }
 }

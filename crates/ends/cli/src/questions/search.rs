@@ -18,8 +18,7 @@ pub(crate) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::
     let mut settings = candidates(run, &conditions);
     settings.extend(options.conf.iter().cloned());
     let found = ask(run, &conditions, &settings, &mut |step| {
-        let progress =
-            Progress { phase: "searching".to_owned(), done: step.done as u64, total: step.total as u64 };
+        let progress = Progress::new("searching", step.done, step.total);
         bar.report(&progress)
     })?;
     let status = if found.rows.iter().any(|row| row.outcome.is_err()) {

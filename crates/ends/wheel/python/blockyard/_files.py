@@ -90,9 +90,9 @@ class Questions:
         """
         return WhatIf.of(self._ask("what-if", conf=[*confs], limit=limit, total_memory=capacity, release=release))
 
-    def search(self, *, limit: int | None = None, capacity: int | None = None) -> Search:
+    def search(self, *, limit: int | None = None, capacity: int | None = None, release: str | None = None) -> Search:
         """The outcome of the run under all sensible settings and pairs of them."""
-        return Search.of(self._ask("search", limit=limit, total_memory=capacity))
+        return Search.of(self._ask("search", limit=limit, total_memory=capacity, release=release))
 
     def bound(self) -> Bound:
         """How good any allocator could be: the live bytes at their peak, and a layout that knows all lifetimes.
@@ -106,9 +106,13 @@ class Questions:
         """What grows from iteration to iteration, by call site; true if something grows."""
         return Leaks.of(self._ask("leaks"))
 
-    def compare_allocators(self) -> ComparedAllocators:
+    def compare_allocators(
+        self, *, limit: int | None = None, capacity: int | None = None, release: str | None = None
+    ) -> ComparedAllocators:
         """What other allocators would have reserved for the same requests."""
-        return ComparedAllocators.of(self._ask("compare-allocators"))
+        return ComparedAllocators.of(
+            self._ask("compare-allocators", limit=limit, total_memory=capacity, release=release)
+        )
 
     def diff(self, after: "Questions") -> Diff:
         """What changed from this run to another: terms by call site that add up to the change of each peak.
@@ -127,17 +131,31 @@ class Questions:
         """
         return Diff.from_json(self._requests().diff_steps(first, second))
 
-    def verdict(self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None) -> Verdict:
+    def verdict(
+        self,
+        *,
+        conf: str | None = None,
+        limit: int | None = None,
+        capacity: int | None = None,
+        release: str | None = None,
+    ) -> Verdict:
         """The verdict on the run: whether it went out of memory, why, what held the memory, and what helps.
 
         >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").verdict().headline
         'it fits: at most 33 MiB are allocated, and 50 MiB reserved'
         """
-        return Verdict.of(self._ask("verdict", conf=conf, limit=limit, total_memory=capacity))
+        return Verdict.of(self._ask("verdict", conf=conf, limit=limit, total_memory=capacity, release=release))
 
-    def autopsy(self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None) -> Autopsy:
+    def autopsy(
+        self,
+        *,
+        conf: str | None = None,
+        limit: int | None = None,
+        capacity: int | None = None,
+        release: str | None = None,
+    ) -> Autopsy:
         """Why the run goes out of memory, and the smallest changes that would let the request pass."""
-        return Autopsy.of(self._ask("autopsy", conf=conf, limit=limit, total_memory=capacity))
+        return Autopsy.of(self._ask("autopsy", conf=conf, limit=limit, total_memory=capacity, release=release))
 
 
 class Run(Questions, Shown):

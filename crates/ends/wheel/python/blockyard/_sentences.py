@@ -55,7 +55,8 @@ def sentence(answer: Answer) -> str:
         case of.Leaks():
             return "\n  ".join([answer.sentence, *map(str, answer.growing)])
         case of.AllocatorOutcome():
-            text = f"{answer.name}: peak reserved {size(answer.peak_reserved)}, {answer.device_calls} device calls"
+            calls = "" if answer.device_calls is None else f", {answer.device_calls} device calls"
+            text = f"{answer.name}: peak reserved {size(answer.peak_reserved)}{calls}"
             if (answer.failed is None) != (answer.failed_at_high is None):
                 return f"{text}, whether it finds memory depends on the limit"
             return text if answer.failed is None else f"{text}, request {answer.failed} finds no memory"
