@@ -92,7 +92,9 @@ impl RivalAllocator for Arena {
     }
 
     fn empty_cache(&mut self) {
-        self.global.take_whole_regions().into_iter().for_each(|size| self.device.give_back(size));
+        for size in self.global.take_whole_regions() {
+            self.device.give_back(size);
+        }
     }
 
     fn usage(&self) -> Usage {

@@ -95,7 +95,9 @@ impl<I: FreeIndex> Carver<I> {
                 whole.push((*base, block.size));
             }
         }
-        whole.iter().for_each(|(base, size)| self.remove_region(*base, *size));
+        for (base, size) in &whole {
+            self.remove_region(*base, *size);
+        }
         whole.into_iter().map(|(_, size)| size).collect()
     }
 }

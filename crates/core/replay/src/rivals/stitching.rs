@@ -101,6 +101,8 @@ impl Policy for StitchingPolicy {
                 device.0.give_back(pages * PAGE);
             }
         }
-        self.small.take_whole_regions().into_iter().for_each(|size| device.0.give_back(size));
+        for size in self.small.take_whole_regions() {
+            device.0.give_back(size);
+        }
     }
 }

@@ -75,6 +75,8 @@ impl Policy for TlsfPolicy {
     }
 
     fn empty_cache(&mut self, device: &mut RivalDevice) {
-        self.carver.take_whole_regions().into_iter().for_each(|size| device.0.give_back(size));
+        for size in self.carver.take_whole_regions() {
+            device.0.give_back(size);
+        }
     }
 }
