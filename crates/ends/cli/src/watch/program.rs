@@ -187,8 +187,13 @@ impl ProgramReader {
         self.report.begin(&self.out, file, &self.say);
     }
 
-    /// Gives the page and the other ranks what they wait for.
-    pub(crate) fn answer(&self) {
+    /// Gives the page, the other ranks and the thread of forecasts what they wait for.
+    pub(crate) fn answer(&mut self) {
+        if !self.unasked.is_empty() && self.forecasts.is_idle() {
+            // A long step may follow, or none.
+            let steps = std::mem::take(&mut self.unasked);
+            self.ask(&steps);
+        }
         self.say.status.write();
         if let Some(live) = &self.say.live {
             live.answer(&self.watched, self.moment);
