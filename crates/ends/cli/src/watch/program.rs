@@ -73,6 +73,7 @@ impl ProgramReader {
                 live.change(|state| state.failures += 1);
             }
             self.after_failure = self.watched.step.saturating_add(2);
+            self.unasked.clear();
             self.failures = self.processes.note_failure();
             self.write_failure();
         }
