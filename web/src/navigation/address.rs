@@ -143,8 +143,8 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
         if before == link {
             return;
         }
-        // Steps, typed letters and places of a slider follow each other quickly, and browsers limit how often a page may change
-        // its address.
+        // Steps, typed letters and places of a slider follow each other quickly, and browsers limit how often a
+        // page may change its address.
         let without_steps = |link: &Link| {
             let (step, event, block) = (None, None, None);
             let (with, on, limit, sliders) = (None, None, None, None);

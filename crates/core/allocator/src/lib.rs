@@ -37,10 +37,11 @@
 //! Thresholds, rounding and settings are in [`blockyard_rules`]. `block` (the only owner of blocks), `bins`
 //! and `free_list` (free blocks ordered by stream, size, address), `counters` (statistics), `memory_pool`
 //! (memory pools and scopes), `allocator` and `request` (what `allocate` and `free` do, one action after the
-//! other), `best_fit` (which free block serves a request), `segment` (splits and merges), `stream` (pending frees), `reclaim` (garbage collection, a new
-//! segment, releases of oversize blocks and of the whole cache), `expandable` (expandable segments), `shared`
-//! with `addr_table` (several threads, and frees by address), `beginning` (an allocator that begins with a
-//! snapshot), `snapshot`, `queries`, `invariants`, `numbering` (new ids for everything that exists), `error`.
+//! other), `best_fit` (which free block serves a request), `segment` (splits and merges), `stream` (pending
+//! frees), `reclaim` (garbage collection, a new segment, releases of oversize blocks and of the whole cache),
+//! `expandable` (expandable segments), `shared` with `addr_table` (several threads, and frees by address),
+//! `beginning` (an allocator that begins with a snapshot), `snapshot`, `queries`, `invariants`, `numbering`
+//! (new ids for everything that exists), `error`.
 //! Three more modules are other allocators, and the choice between them: `malloc_async` (the driver's memory
 //! pool), `backend` (the choice between the two allocators) and `host` (pinned host memory).
 //!

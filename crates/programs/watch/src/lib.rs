@@ -24,7 +24,7 @@
 //!
 //! - **The program never waits.** The callback writes into a ring; a full ring counts what it loses, and the
 //!   next step sends PyTorch's snapshot, from which the state goes on. A reader that ends ends the watching.
-//! - **The callback reads no clock.** An entry has the time that PyTorch took: the processor's counter on x86-64.
+//! - **An event has the time that PyTorch took**: the processor's counter on x86-64. The callback takes none again.
 //! - **Small requests have a stack while that takes at most half a percent of the program's time.** Whether the
 //!   GPU or the host limits a program cannot be asked: a stream is idle after each `item()` too, and asking would
 //!   break the capture of a graph. So stacks are timed, one in 16.

@@ -162,8 +162,8 @@ fn fields_and_actions_of_other_releases_are_counted() {
     );
 }
 
-/// `torch.accelerator.memory.dump_snapshot` (pytorch#189014) hands on what the backend gives: the same lists, and
-/// more of its own.
+/// The backend makes what `torch.accelerator.memory.dump_snapshot` (pytorch#189014) writes: it has the same lists,
+/// and may have more.
 #[test]
 fn a_snapshot_of_any_backend_opens_and_what_it_adds_is_counted() {
     let mut value = small();

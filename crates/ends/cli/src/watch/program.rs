@@ -175,6 +175,13 @@ impl ProgramReader {
         self.forecasts.ask(question);
     }
 
+    fn ask_unasked(&mut self) {
+        let steps = std::mem::take(&mut self.unasked);
+        if !steps.is_empty() {
+            self.ask(&steps);
+        }
+    }
+
     /// Writes the recording and the report if another process ran out of memory.
     pub(super) fn write_with_others(&mut self) {
         let failures = self.processes.failures();
@@ -190,10 +197,9 @@ impl ProgramReader {
 
     /// Gives the page, the other ranks and the thread of forecasts what they wait for.
     pub(crate) fn answer(&mut self) {
-        if !self.unasked.is_empty() && self.forecasts.is_idle() {
+        if self.forecasts.is_idle() {
             // A long step may follow, or none.
-            let steps = std::mem::take(&mut self.unasked);
-            self.ask(&steps);
+            self.ask_unasked();
         }
         self.say.status.write();
         if let Some(live) = &self.say.live {
@@ -222,9 +228,8 @@ impl ProgramReader {
         }
         self.processes.remove_rank(self.say.name()).iter().for_each(|line| Say::default().line(line));
         self.forecasts.close();
-        if !self.unasked.is_empty() && self.watched.out_of_memory.is_empty() {
-            let steps = std::mem::take(&mut self.unasked);
-            self.ask(&steps);
+        if self.watched.out_of_memory.is_empty() {
+            self.ask_unasked();
         }
         self.forecasts.wake();
         if let Some(thread) = self.thread.take() {

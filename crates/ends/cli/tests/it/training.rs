@@ -1,5 +1,5 @@
-//! The chapter about training, whose lines stand for tensors that its reader does not see: the program behind
-//! it takes the same bytes, wherever the sliders are.
+//! The chapter about training, whose lines stand for tensors that its reader does not see: its program takes the
+//! same bytes, wherever the sliders are.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,14 +61,13 @@ fn positions(lesson: &Lesson, place: [usize; 3]) -> Vec<usize> {
             "Heads, each 64 wide" => place[1],
             _ => place[2],
         };
-        let at = (0..slider.stop_count()).find(|at| slider.value(*at) == value.to_string());
-        at.unwrap_or_else(|| slider.start())
+        slider.position(&value.to_string()).unwrap_or_else(|| slider.start())
     };
     lesson.sliders().iter().map(of).collect()
 }
 
 #[test]
-fn the_program_behind_the_chapter_takes_the_bytes_that_the_chapter_says() {
+fn the_program_of_the_chapter_takes_the_bytes_that_the_chapter_says() {
     let file = lessons().iter().find(|file| file.id == "training").unwrap();
     let opened = Lesson::parse(file.text).unwrap();
     for place in PLACES {
@@ -114,7 +113,7 @@ fn an_h200_takes_these_bytes() {
     assert_eq!((equal, all), (144, 160));
 }
 
-/// The rules behind the chapter's numbers, on the GPU: states of optimizers, checkpoints, autocast, a batch in
+/// The rules from which the chapter's numbers follow, on the GPU: states of optimizers, checkpoints, autocast, a batch in
 /// parts.
 #[test]
 fn programs_of_these_rules_print_what_an_h200_printed() {
