@@ -51,7 +51,7 @@ pub fn conf_text(conf: &str) -> &str {
 /// ```
 #[must_use]
 pub fn shell_line(conf: &str) -> String {
-    // A crate for this quotes commas too, which stand in most texts of settings.
+    // A crate for this quotes commas too, and most texts of settings have one.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_:,.-".contains(letter);
     match conf {
         "" => "unset PYTORCH_CUDA_ALLOC_CONF".to_owned(),
