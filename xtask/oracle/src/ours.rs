@@ -242,8 +242,7 @@ fn segment(run: &SegmentSnapshot) -> Segment {
 
 /// The settings in words, as `settings` in `native/driver.cpp` writes them.
 fn settings_text(config: &AllocatorConfig) -> String {
-    let has_throws = config.release().minor() >= 12;
-    let throws = if has_throws {
+    let throws = if config.release().has_setting("throw_on_cudamalloc_oom") {
         format!(" throws {}", u8::from(config.throw_on_cudamalloc_oom()))
     } else {
         String::new()

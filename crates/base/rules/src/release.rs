@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::{Bytes, Dialect};
+use crate::{Bytes, Dialect, SETTING_KEYS};
 
 /// A minor release of PyTorch, and whose GPUs its build is for. Patch releases have the rules of their minor
 /// release.
@@ -103,21 +103,18 @@ impl Release {
     }
 
     /// All releases for CUDA, oldest first.
-    pub const ALL: [Self; 10] = [
-        Self::V2_6,
-        Self::V2_7,
-        Self::V2_8,
-        Self::V2_9,
-        Self::V2_10,
-        Self::V2_11,
-        Self::V2_12,
-        Self::V2_13,
-        Self::V2_14,
-        Self::V2_15,
-    ];
+    pub const ALL: [Self; KNOWN.len()] = {
+        let mut all = [Self::cuda(OLDEST); KNOWN.len()];
+        let mut place = 1;
+        while place < all.len() {
+            all[place] = Self::cuda(all[place - 1].minor + 1);
+            place += 1;
+        }
+        all
+    };
 
     /// The newest release: the default of workloads.
-    pub const LATEST: Self = Self::V2_15;
+    pub const LATEST: Self = Self::ALL[KNOWN.len() - 1];
 
     /// The release under which the operators of programs are compared with recordings of GPUs: the default of
     /// programs.
@@ -158,6 +155,12 @@ impl Release {
     #[must_use]
     pub(crate) const fn is_at_least(self, other: Self) -> bool {
         self.minor >= other.minor
+    }
+
+    /// Whether the parsers of this release know a key of settings.
+    #[must_use]
+    pub fn has_setting(self, key: &str) -> bool {
+        SETTING_KEYS.iter().any(|known| known.key == key && self.is_at_least(known.since))
     }
 
     /// The number after the first point: 11 for 2.11.
@@ -234,13 +237,6 @@ impl Release {
         self.is_at_least(Self::V2_11)
     }
 
-    /// Whether settings have `large_segment_size_mb`. With it, each text of settings resets
-    /// `max_non_split_rounding_mb`; before, the value of an earlier text holds.
-    #[must_use]
-    pub const fn has_large_segment_size(self) -> bool {
-        self.is_at_least(Self::V2_11)
-    }
-
     /// Whether the statistics have `num_oom_rejections`.
     #[must_use]
     pub const fn counts_oom_rejections(self) -> bool {
@@ -269,19 +265,6 @@ impl Release {
     #[must_use]
     pub const fn traces_user_metadata(self) -> bool {
         self.is_at_least(Self::V2_10)
-    }
-
-    /// Whether settings have `graph_capture_record_stream_reuse`.
-    #[must_use]
-    pub const fn has_record_stream_reuse(self) -> bool {
-        self.is_at_least(Self::V2_9)
-    }
-
-    /// Whether a snapshot's settings have the thresholds of pinned memory (`pinned_max_round_threshold_mb`
-    /// and `pinned_max_cached_size_mb`).
-    #[must_use]
-    pub const fn has_pinned_thresholds(self) -> bool {
-        self.is_at_least(Self::V2_13)
     }
 
     /// Whether a snapshot has pinned host memory.

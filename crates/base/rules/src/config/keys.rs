@@ -25,11 +25,6 @@ pub struct SettingKey {
     pub(super) is_generic: bool,
 }
 
-/// Whether a release knows a key.
-pub(super) fn is_known_key(key: &str, release: Release) -> bool {
-    SETTING_KEYS.iter().any(|known| known.key == key && release.is_at_least(known.since))
-}
-
 /// Whether one of the two parsers of a release knows a key.
 pub(super) fn has_key(is_generic: bool, key: &str, release: Release) -> bool {
     SETTING_KEYS

@@ -39,7 +39,8 @@ impl AllocatorConfig {
         self.garbage_collection_threshold = 0.0;
         text.clone_into(&mut self.text);
         let tokens = Tokens::new(text);
-        if self.release.has_large_segment_size() {
+        // Without this key, the rounding that an earlier text set holds.
+        if self.release.has_setting("large_segment_size_mb") {
             self.apply_large_segment_size(&tokens)?;
             self.max_non_split_rounding = self.large_segment_size;
         }

@@ -1,6 +1,5 @@
 //! PyTorch's parser of a settings text up to release 2.9: one for all keys, which checks each separator.
 
-use super::keys::is_known_key;
 use super::parse::{IGNORED_BY_MALLOC_ASYNC, backend_named};
 use super::tokens::Tokens;
 use super::{AllocatorConfig, ConfigError, MAX_MIB, MAX_REGISTER_THREADS, ROUNDUP_INTERVALS};
@@ -30,7 +29,7 @@ impl AllocatorConfig {
         let mut at = 0;
         while at < tokens.len() {
             let key = tokens.get(at)?;
-            if !is_known_key(key, self.release) {
+            if !self.release.has_setting(key) {
                 return Err(ConfigError::UnrecognizedOption { key: key.to_owned() });
             }
             if key == "backend" {

@@ -55,7 +55,7 @@ def sentence(answer: Answer) -> str:
         case of.Leaks():
             return "\n  ".join([answer.sentence, *map(str, answer.growing)])
         case of.AllocatorOutcome():
-            calls = "" if answer.device_calls is None else f", {answer.device_calls} device calls"
+            calls = "" if answer.device_calls is None else f", {_native.counted(answer.device_calls, 'device call')}"
             text = f"{answer.name}: peak reserved {size(answer.peak_reserved)}{calls}"
             if (answer.failed is None) != (answer.failed_at_high is None):
                 return f"{text}, whether it finds memory depends on the limit"
