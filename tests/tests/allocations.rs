@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AddressMap, AllocationFilter, AllocationQuery, Allocations, AxisPart, Blame, Cell, Changes, Collector,
+    AddressMap, AllocationFilter, AllocationQuery, Allocations, AxisRange, Blame, Cell, Changes, Collector,
     ColorBy, FlameGraph, Grid, GridKind, GridView, GroupBy, GroupKey, Groups, MapView, Mark, Role, Size,
     TargetId, TimelineView, bytes_of, describe_event, describe_target, flame_scene, group_key, group_text,
     holder_text, holder_texts, holders, range_sums, rows_in, segment_map,
@@ -103,7 +103,7 @@ fn every_grouping_adds_up_to_the_allocated_bytes() {
             }
             // A name or a size is written whole or not at all.
             for width_px in [260.0, 480.0, 900.0] {
-                let scene = flame_scene(&flame, recording.stacks(), AxisPart::WHOLE, 0, width_px, &|_| None);
+                let scene = flame_scene(&flame, recording.stacks(), AxisRange::WHOLE, 0, width_px, &|_| None);
                 let mut texts = scene.marks.iter().filter_map(|mark| match mark {
                     Mark::Text { text, .. } => Some(text),
                     _ => None,
@@ -126,7 +126,7 @@ fn a_flame_graph_has_no_rows_for_frames_that_only_pass_on() {
         });
         let rows = rows_in(&allocations, AllocationFilter::At(peak.expect("a moment")));
         let flame = FlameGraph::new(&allocations, &recording, &rows);
-        let scene = flame_scene(&flame, recording.stacks(), AxisPart::WHOLE, 0, 1200.0, &|_| None);
+        let scene = flame_scene(&flame, recording.stacks(), AxisRange::WHOLE, 0, 1200.0, &|_| None);
         let is_low = |height_px: f32| (20.0..=24.0).contains(&height_px);
         assert!(
             scene.targets.iter().all(|target| is_low(target.rect.height_px)),

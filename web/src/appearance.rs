@@ -35,7 +35,7 @@ impl AppearanceSignals {
 
 impl Feature<AppearanceSignals> {
     /// Lets every figure be drawn again, since colors, pixels or letters have changed.
-    pub(crate) fn draw_again(self) {
+    pub(crate) fn redraw(self) {
         self.version.update(|version| *version += 1);
     }
 

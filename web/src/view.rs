@@ -225,7 +225,7 @@ fn follow_printing(session: Session) {
         }
         session.appearance().is_on_paper.set(is_paper);
         paper::turn(session, is_paper);
-        session.appearance().draw_again();
+        session.appearance().redraw();
     };
     browser::listen(&window, "beforeprint", move |_: web_sys::Event| turn(true));
     browser::listen(&window, "afterprint", move |_: web_sys::Event| turn(false));
@@ -241,9 +241,9 @@ fn follow_appearance(session: Session) {
         if let Some(root) = browser::document().and_then(|document| document.document_element()) {
             let _ = root.toggle_attribute_with_force("data-grey-states", is_grey);
         }
-        let _ = browser::after_millis(0, move || session.appearance().draw_again());
+        let _ = browser::after_millis(0, move || session.appearance().redraw());
     });
-    let changed = move || session.appearance().draw_again();
+    let changed = move || session.appearance().redraw();
     for query in ["(prefers-color-scheme: dark)", "(forced-colors: active)"] {
         if let Some(list) = browser::media(query) {
             browser::listen(&list, "change", move |_: web_sys::Event| changed());

@@ -37,7 +37,7 @@ impl Feature<LessonSignals> {
         if self.session.appearance().is_narrow.get_untracked() {
             return;
         }
-        let _ = browser::after_millis(60, move || self.session.appearance().draw_again());
+        let _ = browser::after_millis(60, move || self.session.appearance().redraw());
     }
 
     pub(crate) fn end_presenting(self) {

@@ -119,7 +119,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
     effect(move || {
         session.figures().timeline_view.track();
         figure.drawn.track();
-        frames::plan(Slot::GridTip, move || figure.say_again());
+        frames::plan(Slot::GridTip, move || figure.update_tip());
     });
     let hidden = text(move || figure.hidden_text());
     let label = text(move || figure.shown_text());

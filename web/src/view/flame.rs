@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockyard_figure::{AxisPart, ColorBy, FlameGraph, Point, Role, Size, TargetId, flame_scene, percent};
+use blockyard_figure::{AxisRange, ColorBy, FlameGraph, Point, Role, Size, TargetId, flame_scene, percent};
 use blockyard_record::{StackId, Stacks};
 use leptos::ev;
 use leptos::html;
@@ -28,7 +28,7 @@ struct Flame {
     /// The node that the arrow keys are on.
     chosen: RwSignal<usize>,
     /// The part of the width of the whole that is shown.
-    part: RwSignal<AxisPart>,
+    part: RwSignal<AxisRange>,
     size: RwSignal<Size>,
     drawn: DrawnScene,
     tip: Tip,
@@ -45,7 +45,7 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
         list: list.clone(),
         graph: PtrEq::new(FlameGraph::new(allocations, recording, &list.rows)),
         chosen: RwSignal::new(0),
-        part: RwSignal::new(AxisPart::WHOLE),
+        part: RwSignal::new(AxisRange::WHOLE),
         size,
         drawn: DrawnScene::new(),
         tip,
@@ -119,14 +119,14 @@ impl Flame {
             Gesture::Pan(by) => return self.show(|part| part.panned(-place(by.x_px))),
             Gesture::Choose => self.choose(self.node_at(at).unwrap_or(0)),
             Gesture::Brushed(from) => self.choose_between(from.x_px, at.x_px),
-            Gesture::Whole => return self.show(|_| AxisPart::WHOLE),
+            Gesture::Whole => return self.show(|_| AxisRange::WHOLE),
             _ => return false,
         }
         true
     }
 
     /// Shows another part. Returns whether it is another one.
-    fn show(&self, change: impl FnOnce(AxisPart) -> AxisPart) -> bool {
+    fn show(&self, change: impl FnOnce(AxisRange) -> AxisRange) -> bool {
         let before = self.part.get_untracked();
         let after = change(before);
         if after != before {
@@ -219,7 +219,7 @@ impl Flame {
             "+" | "=" | "-" | "_" | "0" => {
                 let place = self.place_of_chosen();
                 self.show(|part| match key {
-                    "0" => AxisPart::WHOLE,
+                    "0" => AxisRange::WHOLE,
                     "-" | "_" => part.zoomed(place, 0.5),
                     _ => part.zoomed(place, 2.0),
                 });

@@ -181,7 +181,7 @@ pub(crate) fn theme_picker(session: Session) -> AnyView {
         // Figures read their colors from the document when they are drawn, so the theme is applied first.
         choice.apply();
         session.appearance().theme.set(choice);
-        session.appearance().draw_again();
+        session.appearance().redraw();
     };
     let value = text(move || session.appearance().theme.get().name().to_owned());
     select("theme", "Theme", Signal::stored(options), value, pick)

@@ -88,7 +88,7 @@ impl Timeline {
             session.run.track();
             session.figures().timeline_view.track();
             let _ = session.figures().clock.get();
-            frames::plan(Slot::Tip, move || self.say_again());
+            frames::plan(Slot::Tip, move || self.update_tip());
         });
         // A cursor that moves does not draw the figure again.
         let steps = Memo::new(move |_| session.player.with(|player| player.steps));
@@ -134,7 +134,7 @@ impl Timeline {
     }
 
     /// Shows the words about the place that the pointer is on now.
-    fn say_again(self) {
+    fn update_tip(self) {
         let Some(Some(place)) = self.place.try_get_value() else { return };
         let step = self.moment_at(place);
         self.tip.say(self.words_at(place, step));

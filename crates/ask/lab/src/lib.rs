@@ -15,6 +15,17 @@
 //! PyTorch reserved. A recording that begins late is the exception, since its first requests stand for memory
 //! that was allocated before; the run says so in a note.
 //!
+//! A run has these forms, and each is made from the one above it:
+//!
+//! | type | is |
+//! | --- | --- |
+//! | `RecordedRun` (crate `pytorch`) | the operations, trace and segments that a file has |
+//! | `ReplayableRun` (crate `replay`) | its requests, the driver's answers, and the memory before |
+//! | [`Run`] | the same as one value that every question takes; also made of a workload |
+//! | [`LimitedRun`] | a `Run` with the limit that was given, or that the file implies |
+//! | `ChangedRun` | a `Run` with one change, for the proof of an advice |
+//! | `CompletedRun` | a `Run` that failed, with the requests that would have come next |
+//!
 //! This crate knows no file, no screen and no clock.
 //!
 //! # Example

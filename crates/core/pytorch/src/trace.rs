@@ -8,6 +8,17 @@
 //! ([`RewoundMemory`]). Both go back through [`MemoryBefore`], and both have the sizes of blocks from the
 //! module `sizes`.
 //!
+//! ```text
+//!   final segments ──► before: undoes the entries, from the last to the first ◄── sizes: what the rules allow
+//!                        │                                   │
+//!               to draw  ▼                          to replay ▼
+//!   beginning: the smallest open sizes        rewind: one size for each block, reserved ranges
+//!   layout: follows the entries               infer: requests, and calls of the driver that failed
+//!   record: a `Recording`                     run: a `RecordedRun`
+//! ```
+//!
+//! A trace with neither segments nor a beginning has no memory to draw (`unplaced`).
+//!
 //! This crate knows the rules of PyTorch's allocator and no allocator: nothing here decides where a block is
 //! placed.
 //!

@@ -67,7 +67,7 @@
 mod allocations;
 mod answers;
 mod apportion;
-mod axis_part;
+mod axis_range;
 mod changes;
 mod coloring;
 mod conversions;
@@ -102,7 +102,7 @@ pub use answers::{
     PlacedBlock, PlannedLayout, answer_sides, compared_timelines, fit_curve_role, fit_curves,
     pinned_segments, pinned_segments_height, planned_layout,
 };
-pub use axis_part::AxisPart;
+pub use axis_range::AxisRange;
 pub use changes::{Changes, ReleasedSegment};
 pub use coloring::{Blame, ColorBy, Groups, LegendEntry};
 pub use conversions::{ByteUnit, percent, px};

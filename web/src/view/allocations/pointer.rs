@@ -77,7 +77,7 @@ impl AllocationsFigure {
     }
 
     /// Shows the words about the place that the pointer is on now, unless the pointer drags.
-    pub(super) fn say_again(self) {
+    pub(super) fn update_tip(self) {
         if let Some(Some(at)) = self.pointer.try_get_untracked() {
             self.tip.say(self.tip_text(at));
         }

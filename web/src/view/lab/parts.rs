@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{AxisPart, Scene, Size, TimelineView, answer_sides, timeline_strip_step_at};
+use blockyard_figure::{AxisRange, Scene, Size, TimelineView, answer_sides, timeline_strip_step_at};
 use blockyard_lab::{Conditions, Limit, LimitKind, Outcome, Row, device_text, known_gpus};
 use blockyard_rules::{Release, conf_text};
 use leptos::ev;
@@ -140,9 +140,9 @@ pub(super) fn figure_over_requests(
     id: &'static str,
     label: String,
     (requests, height_px): (u64, f32),
-    scene: impl Fn(AxisPart, Size) -> Scene + 'static,
+    scene: impl Fn(AxisRange, Size) -> Scene + 'static,
 ) -> AnyView {
-    let (area, part) = (NodeRef::<html::Div>::new(), RwSignal::new(AxisPart::WHOLE));
+    let (area, part) = (NodeRef::<html::Div>::new(), RwSignal::new(AxisRange::WHOLE));
     let width = StoredValue::new(1.0);
     gesture::listen(area, move |gesture, at, _| {
         // The pointer may leave a figure whose signals have ended.
@@ -159,7 +159,7 @@ pub(super) fn figure_over_requests(
         let after = match gesture {
             Gesture::Zoom(factor) => before.zoomed(place(at.x_px), factor),
             Gesture::Pan(by) => before.panned(-f64::from(by.x_px / width)),
-            Gesture::Whole => AxisPart::WHOLE,
+            Gesture::Whole => AxisRange::WHOLE,
             Gesture::Choose if has_steps => {
                 session.seek_moment(step(at.x_px));
                 before
@@ -178,7 +178,7 @@ pub(super) fn figure_over_requests(
     figure_in(area, session, id, label, height_px, move |width_px| {
         // An answer that takes the place of this one ends the signals before the last frame.
         let _ = width.try_set_value(width_px);
-        scene(part.try_get().unwrap_or(AxisPart::WHOLE), Size::new(width_px, height_px))
+        scene(part.try_get().unwrap_or(AxisRange::WHOLE), Size::new(width_px, height_px))
     })
 }
 

@@ -3,6 +3,7 @@
 
 use super::keys::has_key;
 use super::reserve::{self, AddressReserve};
+use super::single::expect;
 use super::tokens::Tokens;
 use super::{AllocatorConfig, ConfigError, MAX_MIB, MAX_REGISTER_THREADS, ROUNDUP_INTERVALS};
 use crate::size::UNLIMITED;
@@ -121,24 +122,36 @@ impl AllocatorConfig {
         if mib < least { Err(ConfigError::TooSmall { option, least }) } else { Ok(mib.min(MAX_MIB)) }
     }
 
-    fn apply_roundup(&mut self, tokens: &Tokens, value: usize) -> Result<usize, ConfigError> {
+    /// Applies one number of divisions, or a list with one for each interval. Returns the index of the value's
+    /// last token.
+    ///
+    /// The parser up to 2.9 checks each separator. There `>` begins at the last interval, later one above it.
+    pub(super) fn apply_roundup(&mut self, tokens: &Tokens, value: usize) -> Result<usize, ConfigError> {
+        let checks_separators = self.release.has_one_parser();
+        let number = |at| if checks_separators { tokens.small_integer(at) } else { tokens.integer(at) };
         if tokens.get(value)? != "[" {
-            let divisions = tokens.integer(value)?;
+            let divisions = number(value)?;
             if !divisions.is_power_of_two() {
                 return Err(ConfigError::Divisions(self.release));
             }
             self.roundup_divisions = [divisions; ROUNDUP_INTERVALS];
             return Ok(value);
         }
-        let mut at = value + 1;
-        let (mut last, mut is_first) = (0, true);
+        let (mut at, mut last, mut is_first) = (value + 1, 0, true);
         while tokens.has_token(at) && tokens.get(at)? != "]" {
-            let divisions = tokens.integer(at + 2)?;
+            if checks_separators {
+                expect(tokens, at + 1, ":")?;
+                if !tokens.has_token(at + 2) {
+                    return Err(ConfigError::NoDivisions);
+                }
+            }
+            let divisions = number(at + 2)?;
             if divisions != 0 && !divisions.is_power_of_two() {
                 return Err(ConfigError::DivisionsInList(self.release));
             }
             if tokens.get(at)? == ">" {
-                self.roundup_divisions[last + 1..].fill(divisions);
+                let from = if checks_separators { last } else { last + 1 };
+                self.roundup_divisions[from..].fill(divisions);
             } else {
                 let mib = tokens.integer(at)?;
                 if !mib.is_power_of_two() {
@@ -150,11 +163,15 @@ impl AllocatorConfig {
                 (last, is_first) = (index, false);
             }
             at += 3;
+            // The parser up to 2.9 reads past the end of a text that ends here.
             if tokens.get(at)? != "]" {
+                if checks_separators {
+                    expect(tokens, at, ",")?;
+                }
                 at += 1;
             }
         }
-        if tokens.has_token(at) { Ok(at) } else { Err(ConfigError::UnclosedList) }
+        if checks_separators || tokens.has_token(at) { Ok(at) } else { Err(ConfigError::UnclosedList) }
     }
 
     /// Mirrors `CUDAAllocatorConfig::parseArgs`.

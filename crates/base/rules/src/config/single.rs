@@ -84,7 +84,7 @@ impl AllocatorConfig {
             }
             "roundup_power2_divisions" => {
                 needs_value("roundup_power2_divisions")?;
-                return self.apply_single_roundup(tokens, value);
+                return self.apply_roundup(tokens, value);
             }
             "expandable_segments" => {
                 self.expandable_segments = boolean(tokens, value, "expandable_segments")?;
@@ -119,50 +119,9 @@ impl AllocatorConfig {
         }
         Ok(value)
     }
-
-    fn apply_single_roundup(&mut self, tokens: &Tokens, value: usize) -> Result<usize, ConfigError> {
-        if tokens.get(value)? != "[" {
-            let divisions = tokens.small_integer(value)?;
-            if !divisions.is_power_of_two() {
-                return Err(ConfigError::Divisions(self.release));
-            }
-            self.roundup_divisions = [divisions; ROUNDUP_INTERVALS];
-            return Ok(value);
-        }
-        let (mut at, mut last, mut is_first) = (value + 1, 0, true);
-        while tokens.has_token(at) && tokens.get(at)? != "]" {
-            expect(tokens, at + 1, ":")?;
-            if !tokens.has_token(at + 2) {
-                return Err(ConfigError::NoDivisions);
-            }
-            let divisions = tokens.small_integer(at + 2)?;
-            if divisions != 0 && !divisions.is_power_of_two() {
-                return Err(ConfigError::DivisionsInList(self.release));
-            }
-            if tokens.get(at)? == ">" {
-                self.roundup_divisions[last..].fill(divisions);
-            } else {
-                let mib = tokens.integer(at)?;
-                if !mib.is_power_of_two() {
-                    return Err(ConfigError::Intervals);
-                }
-                let index = (mib.ilog2() as usize).min(ROUNDUP_INTERVALS - 1);
-                let from = if is_first { 0 } else { index };
-                self.roundup_divisions[from..=index].fill(divisions);
-                (last, is_first) = (index, false);
-            }
-            at += 3;
-            // PyTorch reads past the end of a text that ends here.
-            if tokens.get(at)? != "]" {
-                expect(tokens, at, ",")?;
-                at += 1;
-            }
-        }
-        Ok(at)
-    }
 }
 
-fn expect(tokens: &Tokens, at: usize, separator: &'static str) -> Result<(), ConfigError> {
+pub(super) fn expect(tokens: &Tokens, at: usize, separator: &'static str) -> Result<(), ConfigError> {
     if tokens.get(at).is_ok_and(|token| token == separator) {
         Ok(())
     } else {

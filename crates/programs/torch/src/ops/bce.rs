@@ -154,7 +154,7 @@ fn bce_with_logits_backward(
 ) -> Result<Tensor> {
     let input = ctx.saved(1)?;
     if GradMode::is_enabled() {
-        return bce_with_logits_again(ctx, grad, &input, reduction);
+        return bce_with_logits_double_backward(ctx, grad, &input, reduction);
     }
     if let Some(pos_weight) = ctx.saved_optional(0)? {
         // t = pos_weight * target; t.add(1).sub_(target).mul_(input.sigmoid()).sub_(t)
@@ -200,7 +200,7 @@ fn bce_with_logits_target_backward(
 
 /// `binary_cross_entropy_with_logits_backward` where it is differentiated again: nothing is changed in place
 /// but by the mean.
-fn bce_with_logits_again(
+fn bce_with_logits_double_backward(
     ctx: &crate::autograd::Context<'_>,
     grad: &Tensor,
     input: &Tensor,

@@ -85,7 +85,7 @@ fn copy_by_plain_order(read: &Tensor, shape: &[i64], dtype: Dtype) -> Result<()>
 }
 
 /// The name of the node of the derivative of a kernel's backward function, by the name of the kernel's node.
-fn again_node(node: &str) -> &'static str {
+fn double_backward_node(node: &str) -> &'static str {
     match node {
         nodes::UpsampleNearest1DBackward0 => nodes::UpsampleNearest1DBackwardBackward0,
         nodes::UpsampleNearest2DBackward0 => nodes::UpsampleNearest2DBackwardBackward0,
@@ -113,7 +113,7 @@ fn interpolate(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tens
         double_backward::set_variant(node);
         let result = kernel.gradient(grad, &from)?;
         let to = to.clone();
-        record_linear(again_node(node), grad, None, &[], &result, move |grad, _| {
+        record_linear(double_backward_node(node), grad, None, &[], &result, move |grad, _| {
             double_backward::set_variant(node);
             interpolate(grad, &to, node)
         })?;

@@ -128,7 +128,7 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
     }
     drop(no_grad);
     let saved = [Save::Input(Some(input)), Save::Input(Some(&indices))];
-    let [node, again_node] = match (is_windowed, dims) {
+    let [node, double_backward_node] = match (is_windowed, dims) {
         (true, 3) => [nodes::MaxPool3DWithIndicesBackward0, nodes::MaxPool3DWithIndicesBackwardBackward0],
         (true, _) => [nodes::MaxPool2DWithIndicesBackward0, nodes::MaxPool2DWithIndicesBackwardBackward0],
         (false, 3) => [nodes::AdaptiveMaxPool3DBackward0, nodes::AdaptiveMaxPool3DBackwardBackward0],
@@ -154,12 +154,17 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
         }
         drop(read);
         drop(no_grad);
-        record_linear(again_node, grad, Some(&input), &[&indices], &result, move |grad_grad, saved| {
-            match saved {
+        record_linear(
+            double_backward_node,
+            grad,
+            Some(&input),
+            &[&indices],
+            &result,
+            move |grad_grad, saved| match saved {
                 [indices] => max_pool_double_backward(grad_grad, indices, dims),
                 _ => Ok(grad_grad.clone()),
-            }
-        })?;
+            },
+        )?;
         Ok(vec![Some(result)])
     })?;
     Ok((output, indices))
@@ -196,7 +201,7 @@ fn avg_pool(input: &Tensor, mean: MeanWindow<'_>, dims: usize) -> Result<Tensor>
 }
 
 /// The name of the node of the derivative of a kernel's backward function, by the name of the kernel's node.
-fn again_node(node: &str) -> &'static str {
+fn double_backward_node(node: &str) -> &'static str {
     match node {
         nodes::AvgPool3DBackward0 => nodes::AvgPool3DBackwardBackward0,
         nodes::AdaptiveAvgPool2DBackward0 => nodes::AdaptiveAvgPool2DBackwardBackward0,
@@ -242,7 +247,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str) -> Result<Tensor
         drop(read);
         drop(no_grad);
         let to = to.clone();
-        record_linear(again_node(node), grad, Some(&own), &[], &result, move |grad, _| {
+        record_linear(double_backward_node(node), grad, Some(&own), &[], &result, move |grad, _| {
             double_backward::set_variant(node);
             kernel_of(grad, &to, node)
         })?;

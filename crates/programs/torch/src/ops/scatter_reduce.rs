@@ -124,7 +124,7 @@ impl Plan {
         Ok(())
     }
 
-    fn again(self, input: &Tensor, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+    fn reduce(self, input: &Tensor, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let output = {
             let _no_grad = GradModeGuard::new(false);
             let output = empty(&input.shape(), input.dtype(), input.device())?;
@@ -217,7 +217,7 @@ impl Plan {
     fn product_backward(self, grad: &Tensor, kept: SavedTensors<'_>) -> Result<(Tensor, Tensor)> {
         let SavedTensors { index, input, source, result } = kept;
         let masked_input = masked_fill(input, &eq(input, &zero())?, &one())?;
-        let masked_own_result = self.again(&masked_input, index, source)?;
+        let masked_own_result = self.reduce(&masked_input, index, source)?;
         let grad_input = div(&mul(grad, &masked_own_result)?, &masked_input)?;
         let is_zero = eq(source, &zero())?;
         let zeros = {
@@ -228,7 +228,7 @@ impl Plan {
         };
         let is_single_zero = logical_and(&is_zero, &eq(&zeros, &one())?)?;
         let masked_source = masked_fill(source, &is_single_zero, &one())?;
-        let masked_source_result = self.again(input, index, &masked_source)?;
+        let masked_source_result = self.reduce(input, index, &masked_source)?;
         let to_source = {
             let divisor = masked_fill(source, &is_zero, &one())?;
             let product = mul(grad, result)?;
@@ -256,7 +256,7 @@ fn reduce_into(arguments: &ReduceArguments<'_>, kind: Kind, in_place: bool) -> R
     let ReduceArguments { input, index, source, .. } = *arguments;
     let plan = Plan::of(arguments, kind)?;
     if !in_place {
-        return plan.again(input, index, source);
+        return plan.reduce(input, index, source);
     }
     let kept = kept_for_gradient(input)?;
     change_in_place(input)?;

@@ -17,7 +17,7 @@ use super::unary;
 use super::views::first;
 
 /// The wanted gradients of both operands, the second before the first: C++ evaluates from the right.
-fn of_two(
+fn operand_gradients(
     ctx: &Context<'_>,
     grad_input: impl FnOnce() -> Result<Tensor>,
     to_other: impl FnOnce() -> Result<Tensor>,
@@ -35,7 +35,7 @@ static HYPOT: Binary = Binary {
     backward: |ctx, grad| {
         let result = ctx.saved(2)?;
         let half = |at: usize| div(&mul(grad, &ctx.saved(at)?)?, &result);
-        of_two(ctx, || half(1), || half(0))
+        operand_gradients(ctx, || half(1), || half(0))
     },
 };
 
@@ -50,7 +50,7 @@ static LOGADDEXP: Binary = Binary {
         let half = |a: &Tensor, b: &Tensor| -> Result<Tensor> {
             div(grad, &add(&unary::exp(&sub(a, b)?)?, &wrapped(Scalar::Int(1)))?)
         };
-        of_two(ctx, || half(&other, &own), || half(&own, &other))
+        operand_gradients(ctx, || half(&other, &own), || half(&own, &other))
     },
 };
 
@@ -66,7 +66,7 @@ static LOGADDEXP2: Binary = Binary {
             let power = pointwise::pow_of_number(&wrapped(Scalar::Int(2)), &difference)?;
             div(grad, &add(&power, &wrapped(Scalar::Int(1)))?)
         };
-        of_two(ctx, || half(&other, &own), || half(&own, &other))
+        operand_gradients(ctx, || half(&other, &own), || half(&own, &other))
     },
 };
 
@@ -88,7 +88,7 @@ static COPYSIGN: Binary = Binary {
             let shape = ctx.input_shape(1).unwrap_or_else(|| grad.shape());
             creation::zeros(&shape, grad.dtype(), grad.device())
         };
-        of_two(ctx, || copysign_backward(grad, &ctx.saved(0)?, &ctx.saved(1)?), zeros)
+        operand_gradients(ctx, || copysign_backward(grad, &ctx.saved(0)?, &ctx.saved(1)?), zeros)
     },
 };
 
@@ -109,7 +109,7 @@ static XLOGY: Binary = Binary {
     backward: |ctx, grad| {
         let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
         let to_own = || without_zeros(&XLOGY.call(grad, &other)?, &own, &other, 0.0);
-        of_two(ctx, to_own, || div(&mul(grad, &own)?, &other))
+        operand_gradients(ctx, to_own, || div(&mul(grad, &own)?, &other))
     },
 };
 
@@ -125,7 +125,7 @@ static XLOG1PY: Binary = Binary {
             let right = add(&other, &wrapped(Scalar::Int(1)))?;
             div(&mul(grad, &own)?, &right)
         };
-        of_two(ctx, to_own, to_other)
+        operand_gradients(ctx, to_own, to_other)
     },
 };
 
@@ -384,7 +384,7 @@ fn chosen(
         Ok((crate::call("logical_or_", &[chosen.into(), (&is_nan).into()], &[])?.tensor()?, is_nan))
     };
     let zero = wrapped(Scalar::Int(0));
-    of_two(
+    operand_gradients(
         ctx,
         || {
             let (mask, is_nan) = masks()?;

@@ -2,7 +2,7 @@
 
 use blockyard_record::Bytes;
 
-use crate::axis_part::AxisPart;
+use crate::axis_range::AxisRange;
 use crate::conversions::{ByteUnit, bytes_f64, px, round_bytes};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
@@ -28,13 +28,13 @@ pub fn answer_sides(width_px: f32) -> (f32, f32) {
 pub(super) struct Axes {
     pub(super) plot: Rect,
     requests: u64,
-    part: AxisPart,
+    part: AxisRange,
     high: f64,
 }
 
 impl Axes {
     /// Axes of a figure of a part of the requests, with room for `most` bytes.
-    pub(super) fn new(size: Size, requests: u64, part: AxisPart, most: Bytes) -> Self {
+    pub(super) fn new(size: Size, requests: u64, part: AxisRange, most: Bytes) -> Self {
         let (left, width) = answer_sides(size.width_px);
         let plot = Rect::new(left, TOP_PX, width, (size.height_px - TOP_PX - BOTTOM_PX).max(1.0));
         let high = bytes_f64(most).max(1.0) * 1.06;

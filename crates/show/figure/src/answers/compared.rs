@@ -3,7 +3,7 @@
 use blockyard_record::Bytes;
 
 use super::axes::{Axes, draw_legend};
-use crate::axis_part::AxisPart;
+use crate::axis_range::AxisRange;
 use crate::conversions::bytes_f64;
 use crate::fill::{BEYOND_LIMIT, Fill, WITHIN_LIMIT};
 use crate::geometry::{Point, Rect, Size};
@@ -46,7 +46,7 @@ pub struct CurvePart {
 
 /// Both timelines on one scale. `part` is the part of the requests that is shown.
 #[must_use]
-pub fn compared_timelines(compared: &ComparedTimelines, part: AxisPart, size: Size) -> Scene {
+pub fn compared_timelines(compared: &ComparedTimelines, part: AxisRange, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let parts = compared.before.parts.iter().chain(&compared.after.parts);

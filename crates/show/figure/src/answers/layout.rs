@@ -3,7 +3,7 @@
 use blockyard_record::Bytes;
 
 use super::axes::Axes;
-use crate::axis_part::AxisPart;
+use crate::axis_range::AxisRange;
 use crate::conversions::{bytes_f64, count_px, floor_count};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Rect, Size};
@@ -40,7 +40,7 @@ pub struct PlacedBlock {
 ///
 /// Blocks smaller than a pixel share the cells that they lie in, so that a plan of any length draws at once.
 #[must_use]
-pub fn planned_layout(plan: &PlannedLayout, part: AxisPart, size: Size) -> Scene {
+pub fn planned_layout(plan: &PlannedLayout, part: AxisRange, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let end = |block: &PlacedBlock| block.offset.saturating_add(block.size);

@@ -3,7 +3,7 @@
 use blockyard_record::{Bytes, Frame, FrameId, Recording, StackId, Stacks, index_u32};
 
 use crate::allocations::Allocations;
-use crate::axis_part::AxisPart;
+use crate::axis_range::AxisRange;
 use crate::conversions::{count_px, px, share};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Rect, Size};
@@ -237,7 +237,7 @@ const ROW_PX: f32 = 22.0;
 pub fn flame_scene(
     graph: &FlameGraph,
     stacks: &Stacks,
-    part: AxisPart,
+    part: AxisRange,
     chosen: usize,
     width_px: f32,
     role_of: &dyn Fn(StackId) -> Option<Role>,

@@ -1,7 +1,7 @@
 //! Two runs of the same requests on one scale.
 
 use blockyard_figure::{
-    AxisPart, ComparedCurve, ComparedTimelines, CurvePart, Mark, Size, compared_timelines,
+    AxisRange, ComparedCurve, ComparedTimelines, CurvePart, Mark, Size, compared_timelines,
 };
 use blockyard_record::Bytes;
 
@@ -17,7 +17,7 @@ fn curve(reserved: &[u64]) -> ComparedCurve {
 fn texts_under(limit: (Bytes, Bytes), before: &[u64], after: &[u64]) -> Vec<String> {
     let limit = Some(limit);
     let compared = ComparedTimelines { before: curve(before), after: curve(after), requests: 3, limit };
-    let scene = compared_timelines(&compared, AxisPart::WHOLE, Size::new(480.0, 190.0));
+    let scene = compared_timelines(&compared, AxisRange::WHOLE, Size::new(480.0, 190.0));
     let marks = scene.marks.into_iter();
     marks.filter_map(|mark| if let Mark::Text { text, .. } = mark { Some(text) } else { None }).collect()
 }
@@ -30,7 +30,7 @@ fn a_part_shows_its_requests_and_no_curve_from_outside() {
         requests: 4,
         limit: None,
     };
-    let part = AxisPart { from: 0.5, to: 1.0 };
+    let part = AxisRange { from: 0.5, to: 1.0 };
     let scene = compared_timelines(&compared, part, Size::new(480.0, 190.0));
     let texts: Vec<&str> = scene
         .marks

@@ -75,14 +75,20 @@ fn double_backward(
         let wide = expand(&view(&contiguous(again)?, &shape)?, &grad.shape())?;
         to_grad = Some(plus(to_grad, wide)?);
     }
-    let to_weight = again_input.map(|again| weight_again(again, grad, &weight, settings)).transpose()?;
+    let to_weight =
+        again_input.map(|again| double_backward_weight(again, grad, &weight, settings)).transpose()?;
     let to_input =
-        again_weight.as_ref().map(|again| input_again(again, grad, input, settings)).transpose()?;
+        again_weight.as_ref().map(|again| double_backward_input(again, grad, input, settings)).transpose()?;
     Ok(vec![to_grad, to_input, to_weight])
 }
 
 /// The weight's gradient: a convolution over the batch, one for each group.
-fn weight_again(grad_grad: &Tensor, grad: &Tensor, weight: &Tensor, settings: &Settings) -> Result<Tensor> {
+fn double_backward_weight(
+    grad_grad: &Tensor,
+    grad: &Tensor,
+    weight: &Tensor,
+    settings: &Settings,
+) -> Result<Tensor> {
     let swapped = Settings {
         stride: settings.dilation.clone(),
         dilation: settings.stride.clone(),
@@ -121,7 +127,12 @@ fn weight_again(grad_grad: &Tensor, grad: &Tensor, weight: &Tensor, settings: &S
 }
 
 /// The input's gradient: a convolution in the other direction with the gradient of the weight's gradient.
-fn input_again(grad_grad: &Tensor, grad: &Tensor, input: &Tensor, settings: &Settings) -> Result<Tensor> {
+fn double_backward_input(
+    grad_grad: &Tensor,
+    grad: &Tensor,
+    input: &Tensor,
+    settings: &Settings,
+) -> Result<Tensor> {
     let mut other = Settings { is_transposed: !settings.is_transposed, ..settings.clone() };
     if !settings.is_transposed {
         for dim in 0..input.dim().saturating_sub(2) {

@@ -2,14 +2,14 @@
 
 /// The left and the right end of the shown part: 0 is the beginning of the whole axis, and 1 its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AxisPart {
+pub struct AxisRange {
     /// The left end.
     pub from: f64,
     /// The right end.
     pub to: f64,
 }
 
-impl AxisPart {
+impl AxisRange {
     /// The whole axis.
     pub const WHOLE: Self = Self { from: 0.0, to: 1.0 };
     /// The smallest part that is shown.
@@ -49,12 +49,12 @@ mod tests {
 
     #[test]
     fn the_place_under_the_pointer_stays_and_the_part_stays_within_the_axis() {
-        let part = AxisPart::WHOLE.zoomed(0.25, 4.0);
-        assert_eq!(part, AxisPart { from: 0.1875, to: 0.4375 });
-        assert_eq!(part.zoomed(0.25, 0.25), AxisPart::WHOLE);
-        assert_eq!(part.panned(-9.0), AxisPart { from: 0.0, to: 0.25 });
-        assert_eq!(part.panned(9.0), AxisPart { from: 0.75, to: 1.0 });
-        assert_eq!(AxisPart::WHOLE.panned(0.5), AxisPart::WHOLE);
+        let part = AxisRange::WHOLE.zoomed(0.25, 4.0);
+        assert_eq!(part, AxisRange { from: 0.1875, to: 0.4375 });
+        assert_eq!(part.zoomed(0.25, 0.25), AxisRange::WHOLE);
+        assert_eq!(part.panned(-9.0), AxisRange { from: 0.0, to: 0.25 });
+        assert_eq!(part.panned(9.0), AxisRange { from: 0.75, to: 1.0 });
+        assert_eq!(AxisRange::WHOLE.panned(0.5), AxisRange::WHOLE);
         assert_eq!(part.zoomed(f64::NAN, 2.0), part);
     }
 }
