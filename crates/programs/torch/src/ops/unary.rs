@@ -104,7 +104,10 @@ fn unchanged(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! unary {
-    ($($($attribute:ident)? $name:literal $constant:ident $node:ident $rule:ident $saves:ident $full:literal $function:expr, $backward:expr;)*) => {
+    ($(
+        $($attribute:ident)? $name:literal $constant:ident $node:ident:
+        dtype $rule:ident, saves $saves:ident, float32 $full:literal, values $function:expr => $backward:expr;
+    )*) => {
         $(static $constant: Unary = Unary {
             node: nodes::$node,
             rule: Rule::$rule,
@@ -123,93 +126,93 @@ macro_rules! unary {
 }
 
 unary! {
-    composed "neg" NEG NegBackward0 Promoted Nothing false Some(host_values::neg), |grad, _| neg(grad);
-    "negative" NEGATIVE NegBackward0 Promoted Nothing false Some(host_values::neg), |grad, _| neg(grad);
-    composed "abs" ABS AbsBackward0 Promoted Input false Some(host_values::abs), |grad, own| mul(grad, &SGN.call(own)?);
-    "absolute" ABSOLUTE AbsBackward0 Promoted Input false Some(host_values::abs), |grad, own| mul(grad, &SGN.call(own)?);
-    "sgn" SGN SgnBackward0 Promoted InputAndOutput false None, no_slope;
-    "sign" SIGN SignBackward0 Promoted Nothing false None, zero;
-    "ceil" CEIL CeilBackward0 Promoted Nothing false None, zero;
-    "floor" FLOOR FloorBackward0 Promoted Nothing false None, zero;
-    "round" ROUND RoundBackward0 Promoted Nothing false None, zero;
-    "trunc" TRUNC TruncBackward0 Promoted Nothing false None, zero;
-    "frac" FRAC FracBackward0 Promoted Nothing false None, unchanged;
-    composed "exp" EXP ExpBackward0 Float Output true None, mul;
-    "exp2" EXP2 Exp2Backward0 Float Output false None, |grad, result| scale(&mul(grad, result)?, std::f64::consts::LN_2);
-    "expm1" EXPM1 Expm1Backward0 Float Output true None, |grad, result| mul(grad, &add(result, &number(1.0))?);
-    composed "log" LOG LogBackward0 Float Input true None, div;
-    "log2" LOG2 Log2Backward0 Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_2)?);
-    "log10" LOG10 Log10Backward0 Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_10)?);
-    "log1p" LOG1P Log1PBackward0 Float Input true None, |grad, own| div(grad, &add(own, &number(1.0))?);
-    composed "sqrt" SQRT SqrtBackward0 Float Output false None, |grad, result| div(grad, &scale(result, 2.0)?);
-    composed "rsqrt" RSQRT RsqrtBackward0 Float Output true None, |grad, result| {
+    composed "neg" NEG NegBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::neg) => |grad, _| neg(grad);
+    "negative" NEGATIVE NegBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::neg) => |grad, _| neg(grad);
+    composed "abs" ABS AbsBackward0: dtype Promoted, saves Input, float32 false, values Some(host_values::abs) => |grad, own| mul(grad, &SGN.call(own)?);
+    "absolute" ABSOLUTE AbsBackward0: dtype Promoted, saves Input, float32 false, values Some(host_values::abs) => |grad, own| mul(grad, &SGN.call(own)?);
+    "sgn" SGN SgnBackward0: dtype Promoted, saves InputAndOutput, float32 false, values None => no_slope;
+    "sign" SIGN SignBackward0: dtype Promoted, saves Nothing, float32 false, values None => zero;
+    "ceil" CEIL CeilBackward0: dtype Promoted, saves Nothing, float32 false, values None => zero;
+    "floor" FLOOR FloorBackward0: dtype Promoted, saves Nothing, float32 false, values None => zero;
+    "round" ROUND RoundBackward0: dtype Promoted, saves Nothing, float32 false, values None => zero;
+    "trunc" TRUNC TruncBackward0: dtype Promoted, saves Nothing, float32 false, values None => zero;
+    "frac" FRAC FracBackward0: dtype Promoted, saves Nothing, float32 false, values None => unchanged;
+    composed "exp" EXP ExpBackward0: dtype Float, saves Output, float32 true, values None => mul;
+    "exp2" EXP2 Exp2Backward0: dtype Float, saves Output, float32 false, values None => |grad, result| scale(&mul(grad, result)?, std::f64::consts::LN_2);
+    "expm1" EXPM1 Expm1Backward0: dtype Float, saves Output, float32 true, values None => |grad, result| mul(grad, &add(result, &number(1.0))?);
+    composed "log" LOG LogBackward0: dtype Float, saves Input, float32 true, values None => div;
+    "log2" LOG2 Log2Backward0: dtype Float, saves Input, float32 true, values None => |grad, own| div(grad, &scale(own, std::f64::consts::LN_2)?);
+    "log10" LOG10 Log10Backward0: dtype Float, saves Input, float32 true, values None => |grad, own| div(grad, &scale(own, std::f64::consts::LN_10)?);
+    "log1p" LOG1P Log1PBackward0: dtype Float, saves Input, float32 true, values None => |grad, own| div(grad, &add(own, &number(1.0))?);
+    composed "sqrt" SQRT SqrtBackward0: dtype Float, saves Output, float32 false, values None => |grad, result| div(grad, &scale(result, 2.0)?);
+    composed "rsqrt" RSQRT RsqrtBackward0: dtype Float, saves Output, float32 true, values None => |grad, result| {
         mul(&scale(grad, -0.5)?, &pow_scalar(result, Scalar::Int(3))?)
     };
-    composed "reciprocal" RECIPROCAL ReciprocalBackward0 Float Output true None, |grad, result| {
+    composed "reciprocal" RECIPROCAL ReciprocalBackward0: dtype Float, saves Output, float32 true, values None => |grad, result| {
         mul(&neg(grad)?, &mul(result, result)?)
     };
-    composed "sin" SIN SinBackward0 Float Input false None, |grad, own| mul(grad, &COS.call(own)?);
-    composed "cos" COS CosBackward0 Float Input false None, |grad, own| mul(grad, &neg(&SIN.call(own)?)?);
-    "tan" TAN TanBackward0 Float Output true None, |grad, result| {
+    composed "sin" SIN SinBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| mul(grad, &COS.call(own)?);
+    composed "cos" COS CosBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| mul(grad, &neg(&SIN.call(own)?)?);
+    "tan" TAN TanBackward0: dtype Float, saves Output, float32 true, values None => |grad, result| {
         mul(grad, &add(&pow_scalar(result, Scalar::Int(2))?, &number(1.0))?)
     };
-    "asin" ASIN AsinBackward0 Float Input true None, |grad, own| {
+    "asin" ASIN AsinBackward0: dtype Float, saves Input, float32 true, values None => |grad, own| {
         mul(grad, &RSQRT.call(&add(&mul(&neg(own)?, own)?, &number(1.0))?)?)
     };
-    "acos" ACOS AcosBackward0 Float Input true None, |grad, own| {
+    "acos" ACOS AcosBackward0: dtype Float, saves Input, float32 true, values None => |grad, own| {
         mul(grad, &neg(&RSQRT.call(&add(&mul(&neg(own)?, own)?, &number(1.0))?)?)?)
     };
-    "atan" ATAN AtanBackward0 Float Input false None, |grad, own| div(grad, &add(&mul(own, own)?, &number(1.0))?);
-    "sinh" SINH SinhBackward0 Float Input true None, |grad, own| mul(grad, &COSH.call(own)?);
-    "cosh" COSH CoshBackward0 Float Input true None, |grad, own| mul(grad, &SINH.call(own)?);
-    "erf" ERF ErfBackward0 Float Input false None, |grad, own| {
+    "atan" ATAN AtanBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| div(grad, &add(&mul(own, own)?, &number(1.0))?);
+    "sinh" SINH SinhBackward0: dtype Float, saves Input, float32 true, values None => |grad, own| mul(grad, &COSH.call(own)?);
+    "cosh" COSH CoshBackward0: dtype Float, saves Input, float32 true, values None => |grad, own| mul(grad, &SINH.call(own)?);
+    "erf" ERF ErfBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| {
         mul(&scale(&EXP.call(&neg(&pow_scalar(own, Scalar::Int(2))?)?)?, std::f64::consts::FRAC_2_SQRT_PI)?, grad)
     };
-    "erfc" ERFC ErfcBackward0 Float Input false None, |grad, own| {
+    "erfc" ERFC ErfcBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| {
         mul(&scale(&EXP.call(&neg(&pow_scalar(own, Scalar::Int(2))?)?)?, -std::f64::consts::FRAC_2_SQRT_PI)?, grad)
     };
-    "asinh" ASINH AsinhBackward0 Float Input false None, |grad, own| {
+    "asinh" ASINH AsinhBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| {
         mul(grad, &RSQRT.call(&add(&pow_scalar(own, Scalar::Int(2))?, &number(1.0))?)?)
     };
-    "acosh" ACOSH AcoshBackward0 Float Input false None, |grad, own| {
+    "acosh" ACOSH AcoshBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| {
         mul(grad, &RSQRT.call(&sub(&mul(own, own)?, &number(1.0))?)?)
     };
-    "atanh" ATANH AtanhBackward0 Float Input false None, |grad, own| {
+    "atanh" ATANH AtanhBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| {
         // In C++ the temporaries of a statement live to the end of the statement.
         let square = pow_scalar(own, Scalar::Int(2))?;
         let right = kernels::one_minus(&square)?;
         div(&scale(grad, 1.0)?, &right)
     };
-    "lgamma" LGAMMA LgammaBackward0 Float Input false None, |grad, own| mul(grad, &DIGAMMA.call(own)?);
-    "digamma" DIGAMMA DigammaBackward0 Float Input false None, |grad, own| mul(grad, &super::special::polygamma(1, own)?);
-    "erfinv" ERFINV ErfinvBackward0 Float Input true None, |grad, own| {
+    "lgamma" LGAMMA LgammaBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| mul(grad, &DIGAMMA.call(own)?);
+    "digamma" DIGAMMA DigammaBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| mul(grad, &super::special::polygamma(1, own)?);
+    "erfinv" ERFINV ErfinvBackward0: dtype Float, saves Input, float32 true, values None => |grad, own| {
         let inverse = ERFINV.call(own)?;
         let square = pow_scalar(&inverse, Scalar::Int(2))?;
         let power = EXP.call(&square)?;
         let scaled = scale(&power, 0.5)?;
         mul(&scaled, grad)
     };
-    "sinc" SINC SincBackward0 Float Input false None, sinc_backward;
-    "deg2rad" DEG2RAD Deg2RadBackward0 Float Nothing false None, |grad, _| scale(grad, 0.5);
-    "rad2deg" RAD2DEG Rad2DegBackward0 Float Nothing false None, |grad, _| scale(grad, 2.0);
-    "special_entr" ENTR SpecialEntrBackward0 Float Input false None, |grad, own| {
+    "sinc" SINC SincBackward0: dtype Float, saves Input, float32 false, values None => sinc_backward;
+    "deg2rad" DEG2RAD Deg2RadBackward0: dtype Float, saves Nothing, float32 false, values None => |grad, _| scale(grad, 0.5);
+    "rad2deg" RAD2DEG Rad2DegBackward0: dtype Float, saves Nothing, float32 false, values None => |grad, _| scale(grad, 2.0);
+    "special_entr" ENTR SpecialEntrBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| {
         mul(grad, &neg(&add(&LOG.call(own)?, &number(1.0))?)?)
     };
-    "i0" I0 I0Backward0 Float Input false None, |grad, own| {
+    "i0" I0 I0Backward0: dtype Float, saves Input, float32 false, values None => |grad, own| {
         mul(grad, &crate::call("special_i1", &[own.into()], &[])?.tensor()?)
     };
-    "logical_not" LOGICAL_NOT NoNode Bool NoGradient false None, zero;
-    "bitwise_not" BITWISE_NOT NoNode Promoted NoGradient false None, zero;
-    "isnan" ISNAN NoNode Bool NoGradient false None, zero;
-    composed "tanh" TANH TanhBackward0 Float Output false None, kernels::tanh;
-    composed "sigmoid" SIGMOID SigmoidBackward0 Float Output false None, kernels::sigmoid;
-    composed "relu" RELU ReluBackward0 Promoted Output false None, kernels::gate;
-    composed "silu" SILU SiluBackward0 Promoted Input false None, kernels::silu;
-    "mish" MISH MishBackward0 Promoted Input false None, kernels::mish;
-    "hardswish" HARDSWISH HardswishBackward0 Promoted Input false None, kernels::hardswish;
-    "hardsigmoid" HARDSIGMOID HardsigmoidBackward0 Promoted Input false None, kernels::hardsigmoid;
-    "relu6" RELU6 HardtanhBackward0 Promoted Input false None, kernels::gate_of_hardtanh;
-    "selu" SELU EluBackward0 Promoted Input false None, kernels::elu;
+    "logical_not" LOGICAL_NOT NoNode: dtype Bool, saves NoGradient, float32 false, values None => zero;
+    "bitwise_not" BITWISE_NOT NoNode: dtype Promoted, saves NoGradient, float32 false, values None => zero;
+    "isnan" ISNAN NoNode: dtype Bool, saves NoGradient, float32 false, values None => zero;
+    composed "tanh" TANH TanhBackward0: dtype Float, saves Output, float32 false, values None => kernels::tanh;
+    composed "sigmoid" SIGMOID SigmoidBackward0: dtype Float, saves Output, float32 false, values None => kernels::sigmoid;
+    composed "relu" RELU ReluBackward0: dtype Promoted, saves Output, float32 false, values None => kernels::gate;
+    composed "silu" SILU SiluBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::silu;
+    "mish" MISH MishBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::mish;
+    "hardswish" HARDSWISH HardswishBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::hardswish;
+    "hardsigmoid" HARDSIGMOID HardsigmoidBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::hardsigmoid;
+    "relu6" RELU6 HardtanhBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::gate_of_hardtanh;
+    "selu" SELU EluBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::elu;
 }
 
 /// `sinc_backward`.
