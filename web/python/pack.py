@@ -87,8 +87,8 @@ with zipfile.ZipFile("/pyodide/python_stdlib.zip") as original:
 library |= sources("/replaced")
 library["_left_out.py"] = f"NAMES = {missing}".encode()
 write("library.zip", library)
-# The packages, and stand-ins for packages that a program may bring itself: two folders of the archive.
+# The packages, and fallbacks for those that a program may bring itself: two folders of the archive.
 write(
     "torch.zip",
-    {f"{part}/{path}": source for part in ("lib", "stand_ins") for path, source in sources(f"/ours/{part}").items()},
+    {f"{part}/{path}": source for part in ("lib", "fallbacks") for path, source in sources(f"/ours/{part}").items()},
 )

@@ -25,7 +25,7 @@ const FOLDER: &str = "python";
 const PROFILE: &str = "wasm-release";
 /// Where the folders of our Python are, and these folders.
 const OURS: &str = "crates/programs/python";
-const PACKAGES: [&str; 2] = ["lib", "stand_ins"];
+const PACKAGES: [&str; 2] = ["lib", "fallbacks"];
 /// How the archives are made, and the replacements of modules of Python's own library.
 const RECIPE: &str = "web/python";
 
@@ -57,9 +57,9 @@ pub(crate) fn build(
 /// Makes the files in the folder `place`, unless that was done from the same bytes.
 fn make_files(workspace: &Workspace, pyodide: &Path, side_module: &Path, place: &Path) -> Result<()> {
     let (recipe, ours) = (workspace.root().join(RECIPE), workspace.root().join(OURS));
-    let [packages, stand_ins] = PACKAGES.map(|name| ours.join(name));
+    let [packages, fallbacks] = PACKAGES.map(|name| ours.join(name));
     let side_module = fs::read(side_module)?;
-    let stamp = stamp(&side_module, &[&recipe, &packages, &stand_ins])?;
+    let stamp = stamp(&side_module, &[&recipe, &packages, &fallbacks])?;
     let stamp = format!("{} {stamp}", pyodide::VERSION);
     let stamp_file = place.with_extension("stamp");
     if fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) && place.is_dir() {

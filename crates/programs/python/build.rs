@@ -1,4 +1,4 @@
-//! Lists the Python files of `lib` and `stand_ins` with their texts, so that the crate holds them.
+//! Lists the Python files of `lib` and `fallbacks` with their texts, so that the crate holds them.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ fn add(folder: &Path, files: &mut Vec<String>) -> Result<(), Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut files = Vec::new();
-    for folder in ["lib", "stand_ins"] {
+    for folder in ["lib", "fallbacks"] {
         println!("cargo::rerun-if-changed={folder}");
         add(Path::new(folder), &mut files)?;
     }

@@ -11,8 +11,8 @@ import types
 import _host
 
 _LIBRARY = os.path.dirname(os.path.abspath(__file__))
-# Stand-ins for packages: an installed package comes first.
-_STAND_INS = os.path.join(os.path.dirname(_LIBRARY), "stand_ins")
+# Packages that are taken where they are not installed.
+_FALLBACKS = os.path.join(os.path.dirname(_LIBRARY), "fallbacks")
 
 
 class Program:
@@ -152,7 +152,7 @@ def main(run):
     program, source, (readable, seconds, memory) = _begin(job)
     if program.folder is not None:
         sys.path.insert(1, program.folder)
-    sys.path.append(_STAND_INS)
+    sys.path.append(_FALLBACKS)
     # Opened before the program begins: a confined program opens no file to write.
     outcome_file = open(os.path.join(run, "outcome"), "wb", buffering=0)
     import _growth  # noqa: F401
@@ -229,7 +229,7 @@ def prepare_page():
     import _reasons  # noqa: F401
     import _tracebacks  # noqa: F401
 
-    sys.path.append(_STAND_INS)
+    sys.path.append(_FALLBACKS)
     gc.set_threshold(700, 10, 10)
     return lambda message, send: _run_in_page(program, now, message, send)
 

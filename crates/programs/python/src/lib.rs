@@ -19,7 +19,7 @@
 //!
 //! `program` (a program, its settings, its outcome), `interpreter` (which Python runs it), `library` (our own
 //! Python as files), `job` and `child` (the process). `lib/_run.py` runs in the process. The folder `lib` has
-//! the package `torch`, over the native module of the crate in `extension`. The folder `stand_ins` has packages
+//! the package `torch`, over the native module of the crate in `extension`. The folder `fallbacks` has packages
 //! that a program may import where they are not installed.
 //!
 //! # Decisions

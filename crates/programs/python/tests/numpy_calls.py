@@ -1,7 +1,7 @@
 """Calls of numpy, and what numpy itself prints for them: `python numpy_calls.py` writes `numpy.txt` beside this file.
 
 A row is a call, ` => `, and its result as `repr`, with `str` behind it where that is another text; or the name of the exception.
-The test `numpy` makes each call on the stand-in.
+The test `numpy` makes each call on ours.
 """
 
 import pathlib

@@ -1,9 +1,9 @@
-"""Makes the calls of `numpy.txt` on the stand-in: `numpy_check.py FOLDER` prints each that differs and how many do not."""
+"""Makes the calls of `numpy.txt` on ours: `numpy_check.py FOLDER` prints each that differs and how many do not."""
 
 import sys
 import warnings
 
-# The stand-ins come first, also where numpy is installed.
+# Ours comes first, also where numpy is installed.
 sys.path.insert(0, sys.path.pop())
 warnings.simplefilter("ignore")
 calls = {"__name__": "numpy_calls"}
@@ -11,7 +11,7 @@ with open(f"{sys.argv[1]}/numpy_calls.py") as file:
     exec(file.read(), calls)
 import numpy
 
-assert "stand_ins" in numpy.__file__
+assert "fallbacks" in numpy.__file__
 counts = {"equal": 0, "refused": 0, "unknown": 0}
 with open(f"{sys.argv[1]}/numpy.txt") as file:
     for line in file:

@@ -88,7 +88,7 @@ thread_local! {
     static FLOAT: Cell<Option<ffi::newfunc>> = const { Cell::new(None) };
 }
 
-/// Whether an object is an unknown number, or one of the stand-in for `NumPy` whose last digits are not known.
+/// Whether an object is an unknown number, or a number of our `NumPy` whose last digits are not known.
 fn is_unknown(object: &Bound<'_, PyAny>) -> bool {
     ["UnknownNumber", "NearNumber"]
         .into_iter()

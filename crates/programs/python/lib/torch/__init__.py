@@ -285,7 +285,7 @@ def __getattr__(name):
             raise AttributeError(f"module 'torch' has no attribute '{name}'")
         from torch import _names
 
-        if name in _names.STAND_INS:
+        if name in _names.REFUSED_WHEN_USED:
             from _refused import Missing
 
             return Missing(f"torch.{name}", _names.advice(name))

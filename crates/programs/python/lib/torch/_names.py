@@ -74,8 +74,8 @@ _ADVICE = {
     "imag": _COMPLEX,
     "allow_mutation_on_saved_tensors": "clone the tensor before it is changed",
 }
-# What stands for itself until it is used, so that `from torch import vmap` passes.
-STAND_INS = {
+# Refused when it is used and not when it is imported, so that `from torch import fft` passes.
+REFUSED_WHEN_USED = {
     "fft",
     "hub",
     "onnx",

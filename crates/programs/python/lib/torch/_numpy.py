@@ -1,11 +1,11 @@
-"""Arrays: between tensors and numpy, be it the stand-in or numpy itself where it is installed."""
+"""Arrays: between tensors and numpy, be it ours or numpy itself, where it is installed."""
 
 import sys
 
 import torch
 
 
-def _is_stand_in(numpy):
+def _is_fallback(numpy):
     return hasattr(numpy, "_from_tensor")
 
 
@@ -30,7 +30,7 @@ def array_of(tensor):
         numpy.dtype(name)
     except TypeError:
         raise TypeError(f"Got unsupported ScalarType {'BFloat16' if name == 'bfloat16' else name}") from None
-    if _is_stand_in(numpy):
+    if _is_fallback(numpy):
         return numpy._from_tensor(tensor)
     from torch import _numpy_arrays
 
@@ -50,7 +50,7 @@ def tensor_of(array, shares):
             f"can't convert np.ndarray of type {'numpy.object_' if name == 'object' else 'numpy.' + kind}. The only supported types are: "
             "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
-    if _is_stand_in(numpy):
+    if _is_fallback(numpy):
         from numpy import _tensors
 
         return _tensors.shared(array, dtype) if shares else _tensors.copied(array, dtype)
@@ -75,7 +75,7 @@ def unknown_array(shape, name):
     """An array of numbers that nobody knows."""
     import numpy
 
-    if _is_stand_in(numpy):
+    if _is_fallback(numpy):
         from numpy import _tensors
 
         return _tensors.unknown_array(shape, name)
@@ -87,7 +87,7 @@ def unknown_array(shape, name):
 def flattened(value):
     """The elements of an array as Python's numbers, and unknown ones."""
     numpy = sys.modules["numpy"]
-    if _is_stand_in(numpy):
+    if _is_fallback(numpy):
         from numpy import _tensors
 
         return _tensors.values_of(value)
@@ -107,7 +107,7 @@ class _Loader:
 
     def exec_module(self, module):
         self._loader.exec_module(module)
-        if not _is_stand_in(module):
+        if not _is_fallback(module):
             from torch import _numpy_arrays
 
             _numpy_arrays.install(module)
@@ -134,7 +134,7 @@ class Finder:
 def install():
     """numpy is prepared when it is imported."""
     if "numpy" in sys.modules:
-        if not _is_stand_in(sys.modules["numpy"]):
+        if not _is_fallback(sys.modules["numpy"]):
             from torch import _numpy_arrays
 
             _numpy_arrays.install(sys.modules["numpy"])

@@ -114,7 +114,7 @@ def _forget(array):
 
 
 def _computed(name, function, arguments, keywords):
-    """What numpy gives for the stand-ins of unknown values."""
+    """What numpy gives for numbers in the places of unknown values."""
     if (
         name in _OF_VALUES
         or name in ("where", "repeat", "delete", "insert")

@@ -1,4 +1,4 @@
-//! Modules that programs import: beside the program, over PyTorch, stand-ins. `random.txt` is what PyTorch 2.11
+//! Modules that programs import: beside the program, over PyTorch, fallbacks. `random.txt` is what PyTorch 2.11
 //! printed for `random.py`.
 
 use crate::support::{run, run_with};

@@ -1,4 +1,4 @@
-//! The stand-in for `NumPy`: `numpy.txt` has what `NumPy` itself printed for some 1,770 calls
+//! Our `NumPy`: `numpy.txt` has what `NumPy` itself printed for some 1,770 calls
 //! (`python numpy_calls.py` writes it). Each is equal, unknown (`?`), or refused in words.
 
 use crate::support::{run, run_program};
@@ -16,8 +16,7 @@ fn each_call_gives_what_numpy_gives_or_is_refused_in_words() {
     assert_eq!(printed, "{'equal': 1716, 'refused': 53, 'unknown': 5}\n");
 }
 
-/// What a program sees of numbers that nobody knows, in `NumPy` itself where it is installed and else in the
-/// stand-in.
+/// What a program sees of numbers that nobody knows, in `NumPy` itself where it is installed and else in ours.
 #[test]
 fn numbers_that_nobody_knows_stay_unknown_in_arrays() {
     let (printed, finished) = run("import torch, numpy as np\n\
@@ -46,7 +45,7 @@ fn an_array_of_a_tensor_changes_with_it() {
     assert_eq!(printed, expected);
 }
 
-/// The stand-in does not know the last digit of what processors round in more than one way.
+/// Our `NumPy` does not know the last digit of what processors round in more than one way.
 #[test]
 fn a_number_prints_where_its_digits_do_not_depend_on_the_processor() {
     let (printed, finished) = run(
