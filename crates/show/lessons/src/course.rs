@@ -53,8 +53,7 @@ pub const PARTS: [CoursePart; 4] = [
             named("fragmentation", "Why it fails with memory free", &["tensor"]),
             named("streams", "Streams and frees that wait", &["fragmentation"]),
             named("pools", "Private pools and CUDA graphs", &["fragmentation"]),
-            named("oom-message", "Reading an out-of-memory message", &["fragmentation"]),
-            named("snapshot", "Reading a snapshot", &["training"]),
+            named("what-to-change", "What to change, and how one knows", &["training", "fragmentation"]),
         ],
     },
     CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP", &["training"])] },
@@ -111,7 +110,7 @@ pub const FORTY_FIVE_MINUTES: [PlanPart; 3] = [
     PlanPart {
         minutes: 24,
         lessons: &[with_exercise("fragmentation", 24)],
-        task: "The class draws the hole, votes before the request that fails, and solves the exercise in pairs. Homework: what nvidia-smi shows, and reading an out-of-memory message.",
+        task: "The class draws the hole, votes before the request that fails, and solves the exercise in pairs. Homework: what nvidia-smi shows, and what to change.",
     },
     slack(6),
 ];
@@ -129,11 +128,11 @@ pub const NINETY_MINUTES: [PlanPart; 4] = [
         task: "The class says what the second step needs, draws what a weight costs, and moves the batch. Homework: its exercise.",
     },
     PlanPart {
-        minutes: 39,
-        lessons: &[with_exercise("fragmentation", 25), without_exercise("oom-message", 14)],
-        task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: reading a snapshot.",
+        minutes: 40,
+        lessons: &[with_exercise("fragmentation", 25), without_exercise("what-to-change", 15)],
+        task: "The class solves the exercise of the first lesson in pairs, reads an out-of-memory message aloud, number by number, and draws what a list of losses keeps. Homework: its exercise.",
     },
-    slack(10),
+    slack(9),
 ];
 
 /// A course of two hours.
@@ -150,11 +149,11 @@ pub const TWO_HOURS: [PlanPart; 5] = [
         task: "The class says what the second step needs, draws what a weight costs, moves the batch, and solves the exercise.",
     },
     PlanPart {
-        minutes: 39,
-        lessons: &[with_exercise("fragmentation", 25), without_exercise("oom-message", 14)],
-        task: "The class votes before the request that fails, solves the exercise in pairs, and reads an out-of-memory message aloud, number by number. Homework: reading a snapshot.",
+        minutes: 40,
+        lessons: &[with_exercise("fragmentation", 25), without_exercise("what-to-change", 15)],
+        task: "The class votes before the request that fails, solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and draws what a list of losses keeps. Homework: its exercise.",
     },
-    slack(15),
+    slack(14),
 ];
 
 /// All lessons, in the order in which to learn from them, without their texts.
@@ -189,7 +188,7 @@ macro_rules! lesson {
     };
 }
 
-const LESSONS: [LessonFile; 11] = [
+const LESSONS: [LessonFile; 10] = [
     lesson!("01", "tensor"),
     lesson!("02", "reserved"),
     lesson!("03", "nvidia-smi"),
@@ -198,9 +197,8 @@ const LESSONS: [LessonFile; 11] = [
     lesson!("06", "fragmentation"),
     lesson!("07", "streams"),
     lesson!("08", "pools"),
-    lesson!("09", "oom-message"),
-    lesson!("10", "snapshot"),
-    lesson!("11", "ranks"),
+    lesson!("09", "what-to-change"),
+    lesson!("10", "ranks"),
 ];
 
 /// The lesson that has the matter of the lesson with this id: of a former lesson, the chapter that replaced
@@ -212,6 +210,7 @@ pub fn current_id(id: &str) -> &str {
         "cache" => "nvidia-smi",
         "peaks" | "optimizer" | "checkpointing" | "mixed-precision" | "accumulation" => "training",
         "splits" | "settings" => "fragmentation",
+        "oom-message" | "snapshot" => "what-to-change",
         id => id,
     }
 }

@@ -21,7 +21,7 @@ const PLACES: [&str; 12] = [
     "#handout=reserved",
     "#preset=terms&step=6",
     "#preset=fragmentation&step=34",
-    "#lesson=oom-message&card=4",
+    "#lesson=what-to-change&card=4",
     "#preset=fragmentation&lab=what-if",
     "#python",
 ];

@@ -150,7 +150,9 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
         page.reduced_motion(true)?;
         page.wait_for(&id("teachers"))?;
         page.click("[data-testid=ninety-minutes] [data-testid=lecture-sheet]")?;
-        page.wait_until("location.hash === '#handout=tensor,reserved,training,fragmentation,oom-message'")?;
+        page.wait_until(
+            "location.hash === '#handout=tensor,reserved,training,fragmentation,what-to-change'",
+        )?;
         page.wait_text(".handout", "Where training's memory goes: answers")?;
         page.execute("history.back()", &[])?;
         page.wait_for(&id("teachers"))?;
@@ -163,15 +165,15 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
         page.press(Key::PageUp)?;
         page.wait_until("location.hash.startsWith('#lesson=reserved&card=6')")?;
         // After the last lesson of the plan a slide stays, however often the clicker is pressed.
-        page.execute("location.hash = '#lesson=oom-message&card=9'", &[])?;
-        page.wait_text(&id("card-position"), "Card 9 of 9")?;
+        page.execute("location.hash = '#lesson=what-to-change&card=11'", &[])?;
+        page.wait_text(&id("card-position"), "Card 11 of 11")?;
         for _ in 0..6 {
             page.press(Key::PageDown)?;
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
         page.wait_text(&id("end-slide"), "Where training's memory goes")?;
-        page.wait_text(&id("end-slide"), "#plan=tensor,reserved,training,fragmentation,oom-message")?;
-        page.wait_until("location.hash === '#lesson=oom-message&card=9'")?;
+        page.wait_text(&id("end-slide"), "#plan=tensor,reserved,training,fragmentation,what-to-change")?;
+        page.wait_until("location.hash === '#lesson=what-to-change&card=11'")?;
         page.press(Key::PageUp)?;
         page.wait_until("document.querySelector('[data-testid=end-slide]').hidden").map(drop)
     })

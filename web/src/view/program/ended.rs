@@ -13,7 +13,7 @@ use crate::view::program::output::last_run;
 use crate::view::prose;
 
 /// The lesson whose exercise, on its last card, is a list that keeps tensors.
-const LESSON: &str = "oom-message";
+const LESSON: &str = "what-to-change";
 
 pub(super) fn ended(session: Session) -> AnyView {
     let content = move || {

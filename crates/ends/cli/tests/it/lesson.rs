@@ -11,7 +11,7 @@ fn all_lessons_are_listed_and_each_can_be_read() {
         "{}",
         list.out
     );
-    assert!(list.out.contains("\n\nSeveral GPUs\n11. ranks "), "{}", list.out);
+    assert!(list.out.contains("\n\nSeveral GPUs\n10. ranks "), "{}", list.out);
     let read = blockyard(["lesson", "reserved"]);
     assert_eq!((read.status, read.err.as_str()), (0, ""));
     for text in [

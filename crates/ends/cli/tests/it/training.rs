@@ -89,6 +89,60 @@ fn the_program_of_the_chapter_takes_the_bytes_that_the_chapter_says() {
     }
 }
 
+/// The step that runs out of memory in the chapter about what to change, and its list of losses.
+#[test]
+fn the_programs_of_the_chapter_about_changes_take_the_bytes_that_it_says() {
+    let file = lessons().iter().find(|file| file.id == "what-to-change").unwrap();
+    let opened = Lesson::parse(file.text).unwrap();
+    let position = |name: &str, value: usize| {
+        let slider = opened.sliders().iter().find(|slider| slider.name() == name).unwrap();
+        slider.position(&value.to_string()).unwrap()
+    };
+    for texts in [8, 11, 16] {
+        let places = opened.sliders().iter().map(|slider| match slider.name() {
+            "batch" => position("batch", texts),
+            "memory" => position("memory", 2048),
+            _ => slider.start(),
+        });
+        let lesson = Lesson::parse_at(file.text, &places.collect::<Vec<_>>()).unwrap().play().unwrap();
+        let peak = of_card(&lesson, "What can be changed, and what it gives")[2];
+        assert_eq!(peak, printed("float32", [4, 16, texts])["backward-1-1"][2], "{texts} texts");
+    }
+    let model = std::fs::read_to_string(measured().join("gpt.py")).unwrap();
+    let program = format!("{}{LOSSES}", model.split("kind, (layers").next().unwrap());
+    let called = crate::blockyard_with_input(["python", "-"], &program);
+    assert_eq!(called.status, 0, "{}", called.err);
+    let [requested, allocated, peak] = of_card(&opened.play().unwrap(), "A list of losses");
+    assert_eq!(called.out, format!("losses {requested} {allocated} {peak}\n"));
+}
+
+const LOSSES: &str = r#"
+model = GPT(4, 16, False).cuda()
+losses = []
+for _ in range(6):
+    tokens = torch.randint(TOKENS, (2, 256), device="cuda")
+    targets = torch.randint(TOKENS, (2, 256), device="cuda")
+    loss = F.cross_entropy(model(tokens).view(-1, TOKENS), targets.view(-1))
+    losses.append(loss)
+say("losses")
+"#;
+
+/// The chapter quotes the sheet of a sample; `…` stands for words that it leaves out.
+#[test]
+fn the_sheet_that_a_chapter_quotes_is_that_of_the_sample() {
+    let file = lessons().iter().find(|file| file.id == "what-to-change").unwrap();
+    let sample = measured().join("../../../web/samples/kept_losses.pickle.gz");
+    let called = blockyard([sample.to_str().unwrap()]);
+    let words = |text: &str| text.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" ");
+    let sheet = words(&called.out);
+    let card = file.text.split("## The sheet of a file").nth(1).and_then(|rest| rest.split("## ").next());
+    let quotes: Vec<&str> = card.unwrap().lines().filter(|line| line.starts_with("- ")).collect();
+    assert_eq!(quotes.len(), 5);
+    for piece in quotes.iter().flat_map(|line| line.split('`').nth(1).unwrap().split(" … ")) {
+        assert!(sheet.contains(&words(piece)), "{piece}: {sheet}");
+    }
+}
+
 /// All lines where the chapter opens, and all requested bytes. Elsewhere addresses decide which of several free
 /// blocks is taken and not split, so that 16 lines have other allocated bytes.
 #[test]

@@ -53,6 +53,8 @@ fn a_former_lesson_leads_to_the_chapter_that_has_its_matter() {
         "checkpointing",
         "mixed-precision",
         "accumulation",
+        "oom-message",
+        "snapshot",
     ] {
         assert!(lessons().iter().all(|file| file.id != id));
         assert!(lessons().iter().any(|file| file.id == current_id(id)));

@@ -163,7 +163,7 @@ fn questions_alone_leave_numbers_out_that_would_answer_earlier_questions() {
             writeln!(text, "{} {number}: {question}", lesson.id).unwrap();
         }
     }
-    assert!(left_out > 8, "{left_out} numbers are left out");
+    assert!(left_out > 3, "{left_out} numbers are left out");
     expect_test::expect_file!["../asked.txt"].assert_eq(&text);
 }
 

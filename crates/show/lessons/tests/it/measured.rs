@@ -103,11 +103,11 @@ fn measured_sizes_are_those_of_nvidia_smi() {
         - printed("workspaces.16_8", "tensor")["allocated"]
         - Bytes::mib(4).get();
     assert_eq!(measured("workspaces", "smallest").get(), small);
-    assert_eq!(measured("oom-message", "context"), measured("nvidia-smi", "context"));
-    let process = measured("oom-message", "process").get() >> 20;
+    assert_eq!(measured("what-to-change", "context"), measured("nvidia-smi", "context"));
+    let process = measured("what-to-change", "process").get() >> 20;
     let sentence = format!("Including non-PyTorch memory, this process has {process}.00 MiB memory in use.");
     assert!(message.contains(&sentence), "{message}");
-    let lesson = lessons.iter().find(|lesson| lesson.id == "oom-message").unwrap();
+    let lesson = lessons.iter().find(|lesson| lesson.id == "what-to-change").unwrap();
     assert!(format!("{:?}", lesson.cards).contains(&sentence));
 }
 
