@@ -56,7 +56,7 @@ pub const PARTS: [CoursePart; 4] = [
             named("what-to-change", "What to change, and how one knows", &["training", "fragmentation"]),
         ],
     },
-    CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP", &["training"])] },
+    CoursePart { title: "Several GPUs", lessons: &[named("ranks", "Many GPUs", &["training"])] },
 ];
 
 /// A stretch of a course with a class.

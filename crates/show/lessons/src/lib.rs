@@ -90,7 +90,8 @@
 //! A claim may have *cases*, `{reserved stays => the cache || reserved rises => a new segment}`: the words of
 //! the first condition that holds are shown. If none holds, the lesson is refused.
 //!
-//! *Sliders*: in the whole text, `$width` is the value of the slider `width`, and `$[8192*width]` a product.
+//! *Sliders*: in the whole text, `$width` is the value of the slider `width`, `$[8192*width]` a product, and
+//! `$[8192/ranks]` a share, rounded up.
 //! [`Lesson::parse_at`] reads the lesson with other values than those it opens with.
 //!
 //! *Conditions*, in claims, goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at

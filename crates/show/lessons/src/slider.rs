@@ -176,8 +176,8 @@ pub(crate) fn sliders(text: &str, errors: &mut Errors) -> Vec<Slider> {
     found
 }
 
-/// The text with the values of its sliders: `$name` is the value, and `$[8192*name]` a product. Other words
-/// after a `$` stay as they are.
+/// The text with the values of its sliders: `$name` is the value, `$[8192*name]` a product, and `$[8192/name]`
+/// a share, rounded up. Other words after a `$` stay as they are.
 pub(crate) fn with_values<'t>(text: &'t str, sliders: &[Slider], positions: &[usize]) -> Cow<'t, str> {
     if sliders.is_empty() {
         return Cow::Borrowed(text);
@@ -189,7 +189,7 @@ pub(crate) fn with_values<'t>(text: &'t str, sliders: &[Slider], positions: &[us
     };
     let factor = |word: &str| match word.trim().parse::<u64>() {
         Ok(number) => Some(number),
-        Err(_) => value(word.trim()).and_then(|(slider, position)| slider.number(position)),
+        Err(_) => value(word.trim()).and_then(|(slider, position)| slider.value(position).parse().ok()),
     };
     let mut out = String::with_capacity(text.len());
     let mut pieces = text.split('$');
@@ -199,9 +199,12 @@ pub(crate) fn with_values<'t>(text: &'t str, sliders: &[Slider], positions: &[us
         let (name, rest) = piece.split_at(length.unwrap_or(piece.len()));
         let product = piece.strip_prefix('[').and_then(|inner| inner.split_once(']'));
         let product = product.and_then(|(factors, rest)| {
+            let (factors, divisor) =
+                factors.split_once('/').map_or((factors, Some(1)), |(factors, word)| (factors, factor(word)));
             let product =
                 factors.split('*').try_fold(1_u64, |product, word| product.checked_mul(factor(word)?));
-            Some((product?.to_string(), rest))
+            let divisor = divisor.filter(|divisor| *divisor > 0)?;
+            Some((product?.div_ceil(divisor).to_string(), rest))
         });
         let known = product.or_else(|| value(name).map(|(slider, position)| (slider.value(position), rest)));
         match known {

@@ -31,11 +31,14 @@ fn body(lesson: &PlayedLesson, card: usize) -> String {
 #[test]
 fn a_value_is_in_the_text_in_the_lines_and_in_the_run() {
     let card = format!(
-        "## One\n`$rows` rows and $5: {{size a exactly 4 times $[1024*rows] B => four bytes each}}, {{exact reserved}}.\n\
+        "## One\n`$rows` rows and $5, `$[rows/3]` for each rank: {{size a exactly 4 times $[1024*rows] B => four bytes each}}, {{exact reserved}}.\n\
          {SLIDER}```workload\na = torch.empty($rows, 1024, device=\"cuda\")\n```\n"
     );
-    assert!(moved(&card, 0).starts_with("8 rows and $5: four bytes each, 2,097,152 bytes."));
-    assert!(moved(&card, 1023).starts_with("8192 rows and $5: four bytes each, 33,554,432 bytes."));
+    assert!(moved(&card, 0).starts_with("8 rows and $5, 3 for each rank: four bytes each, 2,097,152 bytes."));
+    assert!(
+        moved(&card, 1023)
+            .starts_with("8192 rows and $5, 2731 for each rank: four bytes each, 33,554,432 bytes.")
+    );
     let lesson = Lesson::parse(&text(&card)).unwrap();
     let [slider] = lesson.sliders() else { panic!("{:?}", lesson.sliders()) };
     assert_eq!(
