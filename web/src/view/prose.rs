@@ -49,10 +49,13 @@ fn one(session: Session, inline: &Inline) -> AnyView {
 }
 
 /// A link. A link to the glossary opens the entry in place, and pointing at the link lights up the term in
-/// the figures; any other link opens in another tab.
+/// the figures. A link to a lesson opens the lesson; any other link opens in another tab.
 fn link(session: Session, text: &[Inline], target: &str) -> AnyView {
     let words = inlines(session, text);
     let Some(entry) = target.strip_prefix("glossary.md#") else {
+        if target.starts_with("#lesson=") {
+            return view! { <a href=target.to_owned()>{words}</a> }.into_any();
+        }
         // Lessons are files that anyone may write, so links to other schemes than the web's (`javascript:`)
         // lead nowhere.
         let is_web = target.starts_with("https://") || target.starts_with("http://");

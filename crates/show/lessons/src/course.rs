@@ -31,32 +31,27 @@ const fn named(id: &'static str, title: &'static str, needs: &'static [&'static 
 }
 
 /// The parts of the course in their order. The texts are in [`lessons`].
-pub const PARTS: [CoursePart; 4] = [
+pub const PARTS: [CoursePart; 2] = [
     CoursePart {
-        title: "The terms",
+        title: "One small GPT, in six chapters",
         lessons: &[
             named("tensor", "What a tensor costs", &[]),
-            named("reserved", "Allocated and reserved", &["tensor"]),
             named("nvidia-smi", "Why nvidia-smi did not fall", &["tensor"]),
-        ],
-    },
-    CoursePart {
-        title: "What a training holds",
-        lessons: &[
             named("training", "Where training's memory goes", &["tensor"]),
-            named("workspaces", "Workspaces of cuBLAS", &["tensor"]),
+            named("fragmentation", "Why it fails with memory free", &["tensor"]),
+            named("what-to-change", "What to change, and how one knows", &["training", "fragmentation"]),
+            named("ranks", "Many GPUs", &["training"]),
         ],
     },
     CoursePart {
-        title: "When memory runs out",
+        title: "Appendix",
         lessons: &[
-            named("fragmentation", "Why it fails with memory free", &["tensor"]),
+            named("reserved", "Allocated and reserved", &["tensor"]),
+            named("workspaces", "Workspaces of cuBLAS", &["tensor"]),
             named("streams", "Streams and frees that wait", &["fragmentation"]),
             named("pools", "Private pools and CUDA graphs", &["fragmentation"]),
-            named("what-to-change", "What to change, and how one knows", &["training", "fragmentation"]),
         ],
     },
-    CoursePart { title: "Several GPUs", lessons: &[named("ranks", "Many GPUs", &["training"])] },
 ];
 
 /// A stretch of a course with a class.
@@ -119,8 +114,8 @@ pub const FORTY_FIVE_MINUTES: [PlanPart; 3] = [
 pub const NINETY_MINUTES: [PlanPart; 4] = [
     PlanPart {
         minutes: 23,
-        lessons: &[without_exercise("tensor", 13), without_exercise("reserved", 10)],
-        task: "The class predicts each card of the second lesson. Homework: their exercises, and what nvidia-smi shows.",
+        lessons: &[with_exercise("tensor", 23)],
+        task: "The class answers before each figure is shown, draws the segment, and solves the exercise. Homework: what nvidia-smi shows.",
     },
     PlanPart {
         minutes: 18,
@@ -130,7 +125,7 @@ pub const NINETY_MINUTES: [PlanPart; 4] = [
     PlanPart {
         minutes: 40,
         lessons: &[with_exercise("fragmentation", 25), without_exercise("what-to-change", 15)],
-        task: "The class solves the exercise of the first lesson in pairs, reads an out-of-memory message aloud, number by number, and draws what a list of losses keeps. Homework: its exercise.",
+        task: "The class solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and draws what a list of losses keeps. Homework: its exercise.",
     },
     slack(9),
 ];
@@ -190,15 +185,15 @@ macro_rules! lesson {
 
 const LESSONS: [LessonFile; 10] = [
     lesson!("01", "tensor"),
-    lesson!("02", "reserved"),
-    lesson!("03", "nvidia-smi"),
-    lesson!("04", "training"),
-    lesson!("05", "workspaces"),
-    lesson!("06", "fragmentation"),
-    lesson!("07", "streams"),
-    lesson!("08", "pools"),
-    lesson!("09", "what-to-change"),
-    lesson!("10", "ranks"),
+    lesson!("02", "nvidia-smi"),
+    lesson!("03", "training"),
+    lesson!("04", "fragmentation"),
+    lesson!("05", "what-to-change"),
+    lesson!("06", "ranks"),
+    lesson!("07", "reserved"),
+    lesson!("08", "workspaces"),
+    lesson!("09", "streams"),
+    lesson!("10", "pools"),
 ];
 
 /// The lesson that has the matter of the lesson with this id: of a former lesson, the chapter that replaced

@@ -33,7 +33,7 @@ pub enum Inline {
     Link {
         /// The text that the reader sees.
         text: Vec<Inline>,
-        /// An address, or `glossary.md#term` for an entry of the glossary.
+        /// An address, `glossary.md#term` for an entry of the glossary, or `#lesson=id`.
         target: String,
     },
     /// A value of the allocator: `{reserved}` in the file.

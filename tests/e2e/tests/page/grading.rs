@@ -26,7 +26,7 @@ const ROWS: &str = "return [...document.querySelectorAll('[data-testid=grades] t
 const LINK: &str = "const packed = new Blob([arguments[0]]).stream().pipeThrough(new CompressionStream('deflate-raw'));
     const bytes = new Uint8Array(await new Response(packed).arrayBuffer());
     const text = btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
-    return `${location.href.split('#')[0]}#lesson=pools&card=7&solution=1.${text}`;";
+    return `${location.href.split('#')[0]}#lesson=pools&card=8&solution=1.${text}`;";
 
 const POOLS: &str = "pool first\nenter first\nx1 = alloc 8 MiB\ny1 = alloc 8 MiB\nleave first\nfree x1, y1\n# edit from here\nLINES# edit to here\n";
 const SOLVED: &str = "enter first\nx2 = alloc 8 MiB\ny2 = alloc 8 MiB\nleave first\n";

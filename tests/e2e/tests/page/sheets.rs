@@ -13,7 +13,7 @@ fn several_lessons_share_a_class_sheet() -> Result<()> {
         page.wait_for(&id("teachers"))?;
         ensure!(page.attribute(&id("class-sheet"), "disabled")?.is_some(), "nothing is chosen");
         page.execute(
-            "document.querySelectorAll('[data-testid=choose-lesson]').forEach((box, place) => { if (place === 1 || place === 4) box.click(); })",
+            "document.querySelectorAll('[data-testid=choose-lesson]').forEach((box, place) => { if (place === 6 || place === 7) box.click(); })",
             &[],
         )?;
         page.wait_text(&id("class-sheet"), "Sheets and keys of 2 lessons")?;

@@ -16,7 +16,7 @@ fn a_course_opens_its_lessons_and_after_one_visit_needs_no_network() -> Result<(
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    let lesson = repository_file("web/lessons/02-reserved.md")?;
+    let lesson = repository_file("web/lessons/07-reserved.md")?;
     let snapshot = repository_file("tests/fixtures/snapshots/rank0.pickle.gz")?;
     let arguments =
         ["blockyard".into(), "site".into(), folder.clone().into(), lesson.into(), snapshot.into()];
@@ -28,10 +28,10 @@ fn a_course_opens_its_lessons_and_after_one_visit_needs_no_network() -> Result<(
     page.goto("/course.html")?;
     page.wait_text("h1", "GPU memory in PyTorch")?;
     page.check_accessible()?;
-    page.click("a[href='./#open=02-reserved.md']")?;
+    page.click("a[href='./#open=07-reserved.md']")?;
     page.wait_text("header", "Allocated and reserved")?;
     // A lesson beside the page has an address that opens for others, too.
-    page.wait_until("location.hash === '#open=02-reserved.md'")?;
+    page.wait_until("location.hash === '#open=07-reserved.md'")?;
     // All files are kept.
     for _ in 0..4 {
         let script = "const done = arguments[arguments.length - 1];

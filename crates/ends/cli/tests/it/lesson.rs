@@ -7,11 +7,13 @@ fn all_lessons_are_listed_and_each_can_be_read() {
     let list = blockyard(["lesson"]);
     assert_eq!((list.status, list.err.as_str()), (0, ""));
     assert!(
-        list.out.starts_with("The terms\n 1. tensor          What a tensor costs (10 min)\n"),
+        list.out.starts_with(
+            "One small GPT, in six chapters\n 1. tensor          What a tensor costs (10 min)\n"
+        ),
         "{}",
         list.out
     );
-    assert!(list.out.contains("\n\nSeveral GPUs\n10. ranks "), "{}", list.out);
+    assert!(list.out.contains("\n\nAppendix\n 7. reserved "), "{}", list.out);
     let read = blockyard(["lesson", "reserved"]);
     assert_eq!((read.status, read.err.as_str()), (0, ""));
     for text in [
@@ -287,7 +289,7 @@ fn a_file_of_ones_own_is_a_lesson_and_its_errors_have_a_place() {
     assert_eq!((called.status, called.err.as_str()), (2, "error: own has no exercise\n"));
     let called = blockyard(["lesson", "nothing-like-it"]);
     assert!(
-        called.err.contains("neither a lesson's file nor one of the lessons tensor, reserved,"),
+        called.err.contains("neither a lesson's file nor one of the lessons tensor, nvidia-smi,"),
         "{}",
         called.err
     );
