@@ -185,7 +185,7 @@ mod tests {
             ("Anna Meyer-3.workload", "Anna Meyer"),
             ("schmidt.tar.gz", "schmidt"),
             ("pools.workload", ""),
-            ("oom-message.py", ""),
+            ("what-to-change.py", ""),
             ("week 1/meyer/pools.py", "meyer"),
             ("", ""),
         ] {
