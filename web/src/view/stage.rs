@@ -92,6 +92,8 @@ pub(super) const SMALL_PX: f32 = 560.0;
 fn form(session: Session, width_px: f32, is_compact: bool) -> StageForm {
     if width_px < SMALL_PX && session.open_lesson().is_some() && !fills(session) {
         StageForm::Small
+    } else if fills(session) {
+        StageForm::Projected
     } else if is_compact || is_of_process(session) {
         StageForm::Compact
     } else {

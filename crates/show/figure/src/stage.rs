@@ -127,6 +127,9 @@ pub enum StageForm {
     /// The bar and the segments in the lowest rows, without peaks and failures, to stay in sight beside a
     /// text.
     Small,
+    /// Large letters and at most four labels, for the last row of a lecture room: reserved, allocated, and two
+    /// of what the step is about.
+    Projected,
 }
 
 /// A limit of more than this many times the bytes that are ever reserved would leave the blocks little room
@@ -258,9 +261,10 @@ impl Stage {
 
     /// The blocks of non-PyTorch memory before the ruler; a single block where there is little room, since
     /// the context and the libraries are all CUDA's.
-    fn non_pytorch_blocks(&self, width_px: f32) -> Vec<(&str, Bytes)> {
+    fn non_pytorch_blocks(&self, width_px: f32, form: StageForm) -> Vec<(&str, Bytes)> {
+        let is_one = width_px < NARROW_PX || form == StageForm::Projected;
         match self.non_pytorch_bytes {
-            Some(all) if self.non_pytorch.len() > 1 && width_px < NARROW_PX => vec![("CUDA", all)],
+            Some(all) if self.non_pytorch.len() > 1 && is_one => vec![("CUDA", all)],
             _ => self.non_pytorch.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect(),
         }
     }

@@ -24,6 +24,8 @@ pub(super) struct Metrics {
     pub(super) width_px: f32,
     pub(super) text_px: f32,
     pub(super) numeral_px: f32,
+    /// How many brackets are above the bar.
+    tiers: f32,
     tier_px: f32,
     bar_px: f32,
     pub(super) ruler_px: f32,
@@ -35,13 +37,16 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    fn new(width_px: f32, has_failures: bool, has_peaks: bool, form: StageForm) -> Self {
+    /// A process has no row for peaks.
+    fn new(width_px: f32, has_failures: bool, is_process: bool, form: StageForm) -> Self {
         let width_px = if width_px.is_finite() { width_px.floor().clamp(40.0, 16384.0) } else { 40.0 };
         let scale = (width_px / 1300.0).clamp(1.0, 2.0);
-        let text_px = if width_px < NARROW_PX { 12.0 } else { (13.0 * scale).round() };
+        let is_projected = form == StageForm::Projected;
+        let own_px = if is_projected { 16.0 } else { 13.0 };
+        let text_px = if width_px < NARROW_PX { 12.0 } else { (own_px * scale).round() };
         let numeral_px = if width_px < NARROW_PX { 20.0 } else { (28.0 * scale).round() };
         let is_small = form == StageForm::Small;
-        let peak_rows = if !has_peaks || is_small {
+        let peak_rows = if is_process || is_projected || is_small {
             0.0
         } else if width_px < NARROW_PX {
             2.0
@@ -51,7 +56,7 @@ impl Metrics {
         let lines = |count: f32| (text_px * count).round();
         let by_form = |full: f32, compact: f32, small: f32| {
             lines(match form {
-                StageForm::Full => full,
+                StageForm::Full | StageForm::Projected => full,
                 StageForm::Compact => compact,
                 StageForm::Small => small,
             })
@@ -60,18 +65,19 @@ impl Metrics {
             width_px,
             text_px,
             numeral_px,
+            tiers: if is_projected && !is_process { 2.0 } else { 3.0 },
             tier_px: by_form(2.05, 1.9, 1.85),
             bar_px: by_form(6.6, 4.6, 2.6),
-            ruler_px: by_form(2.1, 2.1, 1.7),
+            ruler_px: if is_projected { 8.0 } else { by_form(2.1, 2.1, 1.7) },
             peaks_px: lines(1.45) * peak_rows,
             segment_px: by_form(3.5, 2.8, 2.0),
-            label_px: by_form(1.7, 1.7, 1.5),
+            label_px: if is_projected { 4.0 } else { by_form(1.7, 1.7, 1.5) },
             failure_px: if has_failures && !is_small { lines(5.6) } else { 0.0 },
         }
     }
 
     fn bar_y_px(&self) -> f32 {
-        3.0 * self.tier_px + 2.0
+        self.tiers * self.tier_px + 2.0
     }
 
     pub(super) fn ruler_y_px(&self) -> f32 {
@@ -122,14 +128,14 @@ impl Metrics {
 /// playing.
 #[must_use]
 pub fn stage_height(width_px: f32, has_failures: bool, form: StageForm) -> f32 {
-    Metrics::new(width_px, has_failures, true, form).height_px()
+    Metrics::new(width_px, has_failures, false, form).height_px()
 }
 
 /// The height of a stage that shows a process ([`Stage::as_process`]), which has no row for peaks; see
 /// [`stage_height`].
 #[must_use]
 pub fn process_stage_height(width_px: f32, has_failures: bool, form: StageForm) -> f32 {
-    Metrics::new(width_px, has_failures, false, form).height_px()
+    Metrics::new(width_px, has_failures, true, form).height_px()
 }
 
 impl Stage {
@@ -139,8 +145,8 @@ impl Stage {
         let has_peaks = self.non_pytorch_bytes.is_none();
         let is_small = view.form == StageForm::Small;
         let metrics =
-            Metrics::new(width_px, self.has_failures, has_peaks, view.form).grown_to(view.least_height_px);
-        let left_px = metrics.non_pytorch_px(self.non_pytorch_blocks(metrics.width_px).len());
+            Metrics::new(width_px, self.has_failures, !has_peaks, view.form).grown_to(view.least_height_px);
+        let left_px = metrics.non_pytorch_px(self.non_pytorch_blocks(metrics.width_px, view.form).len());
         let ruler = Ruler { shown: self.shown, left_px, width_px: metrics.width_px };
         let mut scene = Scene::new(metrics.width_px, metrics.height_px());
         let mut painter =
@@ -150,7 +156,7 @@ impl Stage {
         painter.draw_non_pytorch();
         painter.draw_bar();
         painter.draw_ruler();
-        if has_peaks && !is_small {
+        if has_peaks && !is_small && !painter.is_projected() {
             painter.draw_peaks();
         }
         painter.draw_segments();
@@ -195,8 +201,22 @@ pub(super) struct Painter<'a> {
 }
 
 impl Painter<'_> {
+    /// Whether the stage has at most four labels.
+    pub(super) fn is_projected(&self) -> bool {
+        self.view.form == StageForm::Projected
+    }
+
+    /// Whether a projected stage names a class in the bar: cached bytes, or else free ones, unless the process
+    /// or a failed request has the labels.
+    fn has_projected_name(&self, class: BreakdownClass) -> bool {
+        let Stage { numbers, non_pytorch_bytes, limit, failed, .. } = self.stage;
+        let is_cached = numbers.reserved > numbers.allocated;
+        let named = if is_cached { BreakdownClass::Cached } else { BreakdownClass::Free };
+        class == named && non_pytorch_bytes.is_none() && limit.is_none() && failed.is_none()
+    }
+
     /// Three nested brackets, each on a separate line: allocated in reserved, and reserved in the device or
-    /// in the memory that `nvidia-smi` shows for the process.
+    /// in the memory that `nvidia-smi` shows for the process. A projected stage does without the device.
     fn draw_brackets(&mut self) {
         let Stage { numbers, non_pytorch_bytes, .. } = self.stage;
         let (allocated, reserved) = (self.stage.allocated(), self.stage.reserved());
@@ -217,7 +237,8 @@ impl Painter<'_> {
             bracket("reserved", numbers.reserved, reserved, Role::PeakReserved, Term::Reserved),
             bracket("allocated", numbers.allocated, allocated, Role::PeakAllocated, Term::Allocated),
         ];
-        for (tier, bracket) in brackets.into_iter().enumerate() {
+        let left_out = usize::from(self.metrics.tiers < 3.0);
+        for (tier, bracket) in brackets.into_iter().skip(left_out).enumerate() {
             self.draw_bracket(count_px(tier) * self.metrics.tier_px, &bracket);
         }
     }
@@ -289,7 +310,8 @@ impl Painter<'_> {
         let stage = self.stage;
         let Metrics { text_px, bar_px, width_px, .. } = self.metrics;
         let y = self.metrics.bar_y_px();
-        let blocks = stage.non_pytorch_blocks(width_px);
+        let blocks = stage.non_pytorch_blocks(width_px, self.view.form);
+        let has_texts = !self.is_projected() || stage.failed.is_none();
         let mut right = 0.0;
         for (index, (name, bytes)) in blocks.iter().enumerate() {
             let left = right;
@@ -309,7 +331,7 @@ impl Painter<'_> {
                 (first_fitting(&value, text_px, Weight::Bold, room), text_px * 0.65, Weight::Bold),
             ];
             for (text, below, weight) in lines {
-                let Some(text) = text else { continue };
+                let Some(text) = text.filter(|_| has_texts) else { continue };
                 let style = TextStyle { weight, ..TextStyle::new(Role::Text, text_px) };
                 let middle = left.midpoint(rect.right_px() - cut_px);
                 let at = Point::new(middle, baseline(rect.center().y_px + below, text_px));
@@ -373,7 +395,7 @@ impl Painter<'_> {
     /// `class`, if they fit beside the words of that area, which take `used_px`.
     fn draw_rounding_text(&mut self, bytes: Bytes, class: BreakdownClass, area: &Rect, used_px: f32) {
         let text_px = self.metrics.text_px;
-        let room = (area.width_px - used_px) / 2.0 - 12.0;
+        let room = if self.is_projected() { 0.0 } else { (area.width_px - used_px) / 2.0 - 12.0 };
         let words = [format!("rounding {bytes}")];
         let Some(words) = first_fitting(&words, text_px, Weight::Normal, room) else { return };
         let style = TextStyle::new(Role::Text, text_px);
@@ -397,6 +419,9 @@ impl Painter<'_> {
     /// Writes the class and its bytes in the largest size that fits. Returns the width of the text in pixels.
     fn draw_class_text(&mut self, class: BreakdownClass, bytes: Bytes, words: &[String], rect: &Rect) -> f32 {
         let Metrics { text_px, numeral_px, .. } = self.metrics;
+        if self.is_projected() && !self.has_projected_name(class) {
+            return 0.0;
+        }
         let mut value = bytes.to_string();
         let room = rect.width_px - 12.0;
         let mut sizes = [numeral_px, (numeral_px * 0.72).round(), text_px + 1.0, text_px];
@@ -446,7 +471,7 @@ impl Painter<'_> {
             self.scene.add_hairline(Point::new(x - 0.5, y), Point::new(x - 0.5, y + 6.0), Role::TextMuted);
             let width = text_width_px(&text, text_px, Weight::Normal);
             let left = (x - width / 2.0).min(width_px - width).max(0.0).round();
-            if left >= free_from {
+            if left >= free_from && !self.is_projected() {
                 free_from = left + width + 8.0;
                 let at = Point::new(left, y + 6.0 + text_px);
                 self.scene.add_text(at, text, TextStyle::new(Role::TextMuted, text_px));

@@ -60,8 +60,9 @@ impl Painter<'_> {
                 self.draw_change(block, &rect);
             }
         }
+        let has_labels = !self.is_projected();
         let mut before = None;
-        for segment in &stage.segments {
+        for segment in stage.segments.iter().filter(|_| has_labels) {
             self.draw_segment_label(segment, before);
             before = Some(segment);
         }
@@ -116,9 +117,17 @@ impl Painter<'_> {
         }
     }
 
+    /// Whether a projected stage names the block: the first that the step changed, unless the process or a
+    /// failed request has the labels.
+    fn has_projected_text(&self, block: &StageBlock) -> bool {
+        let changed = self.stage.blocks.iter().find(|block| block.change.is_some());
+        let is_free = self.stage.non_pytorch_bytes.is_none() && self.stage.failed.is_none();
+        is_free && changed.is_some_and(|changed| changed.id == block.id)
+    }
+
     fn draw_block_text(&mut self, block: &StageBlock, rect: &Rect) {
         let text_px = self.metrics.text_px;
-        if rect.height_px < text_px * 1.4 {
+        if rect.height_px < text_px * 1.4 || (self.is_projected() && !self.has_projected_text(block)) {
             return;
         }
         let is_allocated = block.state == BlockState::Allocated;
@@ -269,7 +278,9 @@ impl Painter<'_> {
             let at = Point::new(rect.x_px - 6.0, middle);
             self.scene.add_text(at, text, style.bold().anchored(Anchor::End));
         }
-        let room = width_px;
+        // The three brackets of a process and the request are four labels.
+        let is_full = self.is_projected() && self.stage.non_pytorch_bytes.is_some();
+        let room = if is_full { 0.0 } else { width_px };
         let reasons = [
             format!(
                 "free on the device {}, largest cached block it may use {}",

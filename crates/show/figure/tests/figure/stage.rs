@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use blockyard_figure::{
-    BreakdownClass, Changes, Mark, Role, Scene, Series, Size, Stage, StageForm, StageView, Target, TargetId,
-    Term, Theme, TimelineView, breakdown_text, describe_target, process_stage_height, stage_height, timeline,
-    timeline_text,
+    BreakdownClass, Changes, Mark, Rect, Role, Scene, Series, Size, Stage, StageForm, StageView, Target,
+    TargetId, Term, Theme, TimelineView, breakdown_text, describe_target, process_stage_height, stage_height,
+    timeline, timeline_text,
 };
 use blockyard_record::{Bytes, Recording};
 use expect_test::expect_file;
@@ -91,7 +91,7 @@ fn no_text_is_cut_or_covered_at_any_width() {
     for steps in 0..=recording.step_count() {
         let stage = stage_at(&recording, steps);
         for width in WIDTHS {
-            for form in [StageForm::Full, StageForm::Compact, StageForm::Small] {
+            for form in [StageForm::Full, StageForm::Compact, StageForm::Small, StageForm::Projected] {
                 let view = StageView { form, ..StageView::default() };
                 let found = clashes(&stage, &view, width);
                 assert!(found.is_empty(), "step {steps}: {found:#?}");
@@ -112,6 +112,40 @@ fn no_text_is_cut_or_covered_at_any_width() {
             }
         }
     }
+}
+
+/// How many labels a stage has: texts that are side by side, or one below the other, are one label.
+fn label_count(stage: &Stage, view: &StageView, width_px: f32) -> usize {
+    let scene = stage.scene(view, width_px);
+    let mut labels: Vec<Vec<Rect>> = Vec::new();
+    for mark in scene.marks.iter().filter(|mark| matches!(mark, Mark::Text { .. })) {
+        let rect = mark.bounds().grown(4.0);
+        let (near, apart) =
+            labels.into_iter().partition(|label: &Vec<Rect>| label.iter().any(|part| part.overlaps(&rect)));
+        labels = apart;
+        let near: Vec<Vec<Rect>> = near;
+        labels.push(near.into_iter().flatten().chain([rect]).collect());
+    }
+    labels.len()
+}
+
+#[test]
+fn a_projected_stage_has_at_most_four_labels_in_large_letters() {
+    let view = StageView { form: StageForm::Projected, ..StageView::default() };
+    let (recording, mut most) = (story(), 0);
+    for steps in 0..=recording.step_count() {
+        let stage = stage_at(&recording, steps);
+        let process = stage.clone().as_process(Bytes::mib(518), Bytes::mib(64), true);
+        for (stage, width) in [(&stage, 640.0), (&stage, 1280.0), (&process, 640.0), (&process, 1280.0)] {
+            let count = label_count(stage, &view, width);
+            most = most.max(count);
+            let scene = stage.scene(&view, width);
+            let texts: Vec<_> = scene.marks.iter().filter_map(text_of).collect();
+            assert!(count <= 4, "step {steps}, {width}: {texts:?}");
+            assert!(texts.contains(&"reserved") && texts.contains(&"allocated"), "step {steps}: {texts:?}");
+        }
+    }
+    assert_eq!(most, 4);
 }
 
 #[test]

@@ -64,7 +64,7 @@ impl Painter<'_> {
     /// Where the limit's value begins above the bar, over its mark and beside the words about allocated
     /// bytes; `None` where there is no room, or no limit on the ruler.
     pub(in crate::stage) fn limit_name_at(&self) -> Option<Point> {
-        let Metrics { text_px, width_px, tier_px, .. } = self.metrics;
+        let Metrics { text_px, width_px, tiers, tier_px, .. } = self.metrics;
         let limit = self.stage.limit.filter(|limit| limit.highest < self.stage.shown)?;
         let wide = |text: &str| text_width_px(text, text_px, Weight::Normal);
         let width = wide(&format!("limit {}", limit.range_text()));
@@ -75,7 +75,7 @@ impl Painter<'_> {
         let words = (left_px.midpoint(end) - whole / 2.0).min(width_px - whole).max(left_px).round();
         let mark = self.ruler.x_px(bytes_f64(limit.highest));
         let left = (mark - width / 2.0).min(width_px - width).max(words + whole + 12.0).round();
-        let line_y = (2.0 * tier_px + tier_px - 7.0).round() + 0.5;
+        let line_y = (tiers * tier_px - 7.0).round() + 0.5;
         let is_at_mark = left <= mark && left + width <= width_px;
         is_at_mark.then(|| Point::new(left, (line_y - text_px * 0.45).round()))
     }
