@@ -1,6 +1,11 @@
 //! "Make a lesson": an editor whose text is checked while it is typed, and played at once.
 
-use blockyard_lessons::{Lesson, Quantity, plain, without_solutions};
+mod beside;
+mod running;
+
+use blockyard_lessons::{
+    Lesson, PlayedLesson, Quantity, plain, split_recorded, with_recorded, without_solutions,
+};
 use blockyard_record::counted;
 use leptos::ev;
 use leptos::html;
@@ -12,6 +17,7 @@ use crate::lessons::OpenLesson;
 use crate::link::{LinkTarget, MAX_ADDRESS_CHARS};
 use crate::messages::sentence;
 use crate::navigation::Place;
+use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::header::file_input;
 use crate::view::kit::{FilePicker, button, click, flag, on, text};
@@ -22,13 +28,16 @@ const STARTER: &str = include_str!("make_lesson/starter.md");
 pub(crate) const KEY: &str = "blockyard.own-lesson";
 /// The text is checked once no key was pressed for this time.
 const REST_MILLIS: i32 = 300;
+/// The program runs once no key was pressed for this time more.
+const RUN_MILLIS: i32 = 700;
 
 /// The result of checking a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct LessonCheck {
     /// The result in a sentence.
     headline: String,
-    is_lesson: bool,
+    /// The lesson, if it is one.
+    lesson: Option<PtrEq<PlayedLesson>>,
     /// The titles of the cards, each with the kinds of parts that the card has beside its text.
     cards: Vec<String>,
     /// The errors and notes, each with its line of the text, counted from 1.
@@ -63,7 +72,8 @@ impl LessonCheck {
             0 => "It plays, and every number and comparison in it is proved by its run.".to_owned(),
             _ => "It plays.".to_owned(),
         };
-        Self { headline, is_lesson: true, cards: cards.collect(), findings }
+        let cards = cards.collect();
+        Self { headline, lesson: Some(PtrEq::new(lesson)), cards, findings }
     }
 }
 
@@ -79,14 +89,20 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
     file.set(None);
     let given = opened.or(given);
     let first = given.or_else(|| browser::recall(KEY)).unwrap_or_else(|| STARTER.to_owned());
+    let (own, requests) = split_recorded(&first);
     let editor = LessonEditor {
         session,
         area: NodeRef::new(),
         checked: RwSignal::new(LessonCheck::of(&first)),
-        content: RwSignal::new(first),
+        content: RwSignal::new(own),
+        requests: RwSignal::new(requests),
+        said: RwSignal::new(String::new()),
+        card: RwSignal::new(0),
         before: RwSignal::new(None),
         delay: Delay::new(),
+        run_delay: Delay::new(),
     };
+    editor.run_program();
     effect(move || {
         if let Some(text) = file.get() {
             file.set(None);
@@ -103,7 +119,7 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
         <main class="page make-lesson">
             <h1>"Make a lesson"</h1>
             <p class="lead">
-                "A lesson is a text: cards that begin with ##, what the allocator is to do, questions, an exercise. Numbers in braces come from the run."
+                "A lesson is a text: cards that begin with ##, the program that they run, questions, an exercise. The program runs as you write, and numbers in braces come from its run."
             </p>
             <div class="make">
                 <textarea
@@ -113,6 +129,8 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
                     aria-label="The lesson's text"
                     spellcheck="false"
                     on:input=on(move |event: ev::Event| editor.write(event_target_value(&event)))
+                    on:keyup=on(move |_: ev::KeyboardEvent| editor.see_card())
+                    on:click=on(move |_: ev::MouseEvent| editor.see_card())
                 ></textarea>
                 {findings_view(editor)}
             </div>
@@ -127,28 +145,67 @@ struct LessonEditor {
     session: Session,
     area: NodeRef<html::Textarea>,
     content: RwSignal<String>,
+    /// The block with the requests of the program, which the text field does not show.
+    requests: RwSignal<String>,
+    /// The state of the program, in a sentence; empty where it has run.
+    said: RwSignal<String>,
+    /// The card that is written, counted from 0.
+    card: RwSignal<usize>,
     /// The writer's text before the sample or a file took its place.
     before: RwSignal<Option<String>>,
     checked: RwSignal<LessonCheck>,
     /// The next check.
     delay: Delay,
+    /// The next run of the program.
+    run_delay: Delay,
 }
 
 impl LessonEditor {
     /// Takes a new text, which is checked once the writer rests.
     fn write(self, text: String) {
-        let Self { session, content, checked, delay, .. } = self;
-        browser::remember(KEY, &text);
-        session.lessons().own_text.set(Some(text.clone()));
-        session.lessons().is_for_class.set(false);
-        content.set(text);
-        delay.start(REST_MILLIS, move || {
-            let _ = content.try_with_untracked(|text| checked.try_set(LessonCheck::of(text)));
+        self.content.set(text);
+        self.keep();
+        self.delay.start(REST_MILLIS, move || {
+            self.check();
+            self.run_delay.start(RUN_MILLIS, move || self.run_program());
         });
     }
 
+    /// Keeps the text for the next visit, and for the other parts of the page.
+    fn keep(self) {
+        let whole = self.whole_now();
+        browser::remember(KEY, &whole);
+        self.session.lessons().own_text.set(Some(whole));
+        self.session.lessons().is_for_class.set(false);
+    }
+
+    fn check(self) {
+        if let Some(whole) = untrack(|| self.try_whole()) {
+            let _ = self.checked.try_set(LessonCheck::of(&whole));
+        }
+    }
+
+    fn see_card(self) {
+        self.card.set(beside::card_at_caret(self.area));
+    }
+
+    /// The text with the requests of its program, as other parts of the page take it; `None` once the editor
+    /// is left. Reads signals.
+    fn try_whole(self) -> Option<String> {
+        self.requests.try_with(|block| self.content.try_with(|text| with_recorded(text, block)))?
+    }
+
+    /// The text with the requests of its program. Reads signals.
+    fn whole(self) -> String {
+        self.try_whole().unwrap_or_default()
+    }
+
+    fn whole_now(self) -> String {
+        untrack(|| self.whole())
+    }
+
     fn play(self) {
-        let text = self.content.get_untracked();
+        let text = self.whole_now();
         match OpenLesson::read(&text) {
             Ok(lesson) => {
                 self.session.files().beside.set(None);
@@ -162,13 +219,13 @@ impl LessonEditor {
 
     /// The address that has the whole lesson in it. Reads signals.
     fn link(self) -> String {
-        let target = LinkTarget::LessonText { text: self.content.get(), card: 1, is_for_class: false };
+        let target = LinkTarget::LessonText { text: self.whole(), card: 1, is_for_class: false };
         format!("{}#{}", browser::address(), target.hash())
     }
 
     /// The lesson in an address as a class gets it: without the solutions.
     fn class_target(self) -> LinkTarget {
-        LinkTarget::LessonText { text: without_solutions(&self.content.get()), card: 1, is_for_class: true }
+        LinkTarget::LessonText { text: without_solutions(&self.whole()), card: 1, is_for_class: true }
     }
 
     /// The address of the lesson for a class. Reads signals.
@@ -183,14 +240,14 @@ impl LessonEditor {
 
     /// Shows the lesson as it is printed.
     fn print(self) {
-        let text = self.content.get_untracked();
+        let text = self.whole_now();
         browser::remember(KEY, &text);
         self.session.lessons().own_text.set(Some(text));
         self.session.navigation().go_to(Place::Handout(String::new()));
     }
 
     fn save(self) {
-        let text = self.content.get_untracked();
+        let text = self.whole_now();
         let id = Lesson::parse(&text).map_or_else(|_| "lesson".to_owned(), |lesson| lesson.id().to_owned());
         browser::download(&format!("{id}.md"), &text, "text/markdown");
     }
@@ -198,7 +255,7 @@ impl LessonEditor {
     /// Shows another text, the sample or the text of a file; the writer's text can be brought back until the
     /// page is left.
     fn replace(self, other: String) {
-        let text = self.content.get_untracked();
+        let text = self.whole_now();
         self.before.set(Some(text).filter(|text| text != STARTER && *text != other));
         self.show(other);
     }
@@ -212,10 +269,12 @@ impl LessonEditor {
     }
 
     fn show(self, text: String) {
+        let (own, requests) = split_recorded(&text);
         if let Some(area) = self.area.get_untracked() {
-            area.set_value(&text);
+            area.set_value(&own);
         }
-        self.write(text);
+        self.requests.set(requests);
+        self.write(own);
     }
 
     /// Chooses a line, from 1, in the text field, and brings it into sight.
@@ -256,13 +315,16 @@ fn findings_view(editor: LessonEditor) -> AnyView {
     let cards = move || {
         checked.get().cards.into_iter().map(|card| view! { <li>{card}</li> }.into_any()).collect::<Vec<_>>()
     };
-    let is_unproved = move || checked.with(|checked| checked.is_lesson && !checked.findings.is_empty());
-    let is_wrong = move || checked.with(|checked| !checked.is_lesson);
+    let is_unproved =
+        move || checked.with(|checked| checked.lesson.is_some() && !checked.findings.is_empty());
+    let is_wrong = move || checked.with(|checked| checked.lesson.is_none());
     view! {
         <section aria-label="The verdict about the text">
             <p class="headline" class:differs=is_wrong role="status" data-testid="lesson-verdict">
                 {text(move || checked.get().headline)}
             </p>
+            <p class="quiet" role="status" data-testid="program-state" hidden=flag(move || editor.said.with(String::is_empty))>{text(move || editor.said.get())}</p>
+            {beside::figure(editor)}
             <ul class="bullets" data-testid="lesson-findings" hidden=flag(move || !is_wrong())>{findings}</ul>
             <details data-testid="lesson-notes" hidden=flag(move || !is_unproved())>
                 <summary>{text(move || notes_line(checked.get().findings.len()))}</summary>
@@ -280,7 +342,7 @@ fn findings_view(editor: LessonEditor) -> AnyView {
 /// The buttons that play, copy, print and save the text, and those that show another text.
 fn text_buttons(editor: LessonEditor) -> AnyView {
     let LessonEditor { session, checked, before, .. } = editor;
-    let is_off = Memo::new(move |_| checked.with(|checked| !checked.is_lesson));
+    let is_off = Memo::new(move |_| checked.with(|checked| checked.lesson.is_none()));
     let is_long = Memo::new(move |_| editor.link().len() > MAX_ADDRESS_CHARS);
     let is_unlinked = flag(move || is_off.get() || is_long.get());
     let large = |class, id: &'static str, words: &'static str, is_disabled: Signal<bool>, press| {
@@ -320,7 +382,7 @@ fn text_buttons(editor: LessonEditor) -> AnyView {
 }
 
 /// The forms of a lesson's file, each with its meaning.
-const FORMS: [(&str, &str); 13] = [
+const FORMS: [(&str, &str); 15] = [
     ("## Title", "begins a card"),
     (
         "**strong** *emphasis* `code` [words](glossary.md#reserved)",
@@ -331,7 +393,9 @@ const FORMS: [(&str, &str); 13] = [
         "a number of the run where the card ends; {reserved before}, where it begins; {change of reserved}",
     ),
     ("{reserved more than size a => more}", "words with a condition, refused where it is not true"),
-    ("```workload", "what the card plays; with \"new\", on an empty device"),
+    ("```python run", "what the card runs; the blocks of all cards are one program"),
+    ("```workload", "requests in the place of a program; with \"new\", on an empty device"),
+    ("```notes", "what the speaker says, in the speaker's window alone"),
     ("```rerun settings=…", "the same once more, under other settings"),
     (
         "```predict",
@@ -393,8 +457,8 @@ mod tests {
     #[test]
     fn the_lesson_of_the_beginning_is_proved() {
         let checked = LessonCheck::of(STARTER);
-        assert!(checked.is_lesson && checked.findings.is_empty(), "{checked:?}");
-        assert_eq!(checked.cards, ["A small tensor: a question", "Exercise: room for both: an exercise"]);
+        assert!(checked.lesson.is_some() && checked.findings.is_empty(), "{checked:?}");
+        assert_eq!(checked.cards, ["A small tensor: a question", "Exercise: another type: an exercise"]);
     }
 
     #[test]
@@ -402,17 +466,17 @@ mod tests {
         let untrue =
             LessonCheck::of(&STARTER.replace("more than size a => more", "less than size a => less"));
         assert!(
-            !untrue.is_lesson && untrue.findings.first().is_some_and(|(line, _)| *line == 10),
+            untrue.lesson.is_none() && untrue.findings.first().is_some_and(|(line, _)| *line == 10),
             "{untrue:?}"
         );
         // All errors at once, each with its line.
         let worse = STARTER.replace("more than size a => more", "less than size a => less");
         let worse = LessonCheck::of(
-            &worse.replace("goal: b passes", "goal: b is well").replace("id: my-lesson", "id: My"),
+            &worse.replace("goal: most_allocated", "goal: most_allocatd").replace("id: my-lesson", "id: My"),
         );
         assert_eq!(worse.headline, "This is not a lesson yet: 3 errors.");
-        assert_eq!(worse.findings.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 10, 27]);
+        assert_eq!(worse.findings.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 10, 33]);
         let unproved = LessonCheck::of(&STARTER.replace("than it needs.", "than it needs, by 17 MiB."));
-        assert!(unproved.is_lesson && unproved.findings.len() == 1, "{unproved:?}");
+        assert!(unproved.lesson.is_some() && unproved.findings.len() == 1, "{unproved:?}");
     }
 }

@@ -5,6 +5,9 @@ mod handout;
 #[cfg(feature = "python")]
 mod program;
 
+#[cfg(feature = "python")]
+pub(crate) use program::with_requests;
+
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -56,6 +59,13 @@ pub(crate) struct LessonOptions {
 #[cfg(not(feature = "python"))]
 const NO_PYTHON: &str =
     "the exercise is a Python program, and this command was built without its Python interpreter";
+
+/// The text of a lesson as it is: this command cannot run the program of its cards.
+#[cfg(not(feature = "python"))]
+#[expect(clippy::unnecessary_wraps, reason = "with Python, a program can fail")]
+pub(crate) fn with_requests(_: &str, text: String) -> anyhow::Result<String> {
+    Ok(text)
+}
 
 /// How wide text is in the terminal, in characters.
 const WIDTH: usize = 96;
@@ -126,7 +136,8 @@ fn open(name: &str) -> anyhow::Result<PlayedLesson> {
     } else {
         let ids: Vec<&str> = lessons().iter().map(|file| file.id).collect();
         let what = || format!("{name} (neither a lesson's file nor one of the lessons {})", ids.join(", "));
-        String::from_utf8(output::read(path).with_context(what)?).map_err(|_| anyhow!("{name}: not UTF-8"))?
+        let text = String::from_utf8(output::read(path).with_context(what)?);
+        with_requests(name, text.map_err(|_| anyhow!("{name}: not UTF-8"))?)?
     };
     let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play());
     let lesson = lesson.map_err(|error| anyhow!("{name}: {error}"))?;

@@ -121,6 +121,7 @@ fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
         }
         FileKind::Other if bytes.trim_ascii_start().starts_with(b"---") => {
             let text = String::from_utf8(bytes).map_err(|_error| anyhow::anyhow!("{shown}: not UTF-8"))?;
+            let text = crate::lesson::with_requests(&shown, text)?;
             let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play().map(|_| lesson));
             let lesson = lesson.map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
             let (title, about) = (lesson.title().to_owned(), said_of(&lesson));

@@ -61,6 +61,8 @@ pub struct PlanPart {
     pub minutes: u32,
     /// The lessons of the stretch; none in a break.
     pub lessons: &'static [PlannedLesson],
+    /// The ids of the lessons that the class reads at home after it.
+    pub homework: &'static [&'static str],
     /// The task of the class, in words.
     pub task: &'static str,
 }
@@ -92,7 +94,7 @@ const fn with_exercise(id: &'static str, minutes: u32) -> PlannedLesson {
 const SLACK: &str = "For questions, and for what takes longer.";
 
 const fn slack(minutes: u32) -> PlanPart {
-    PlanPart { minutes, lessons: &[], task: SLACK }
+    PlanPart { minutes, lessons: &[], homework: &[], task: SLACK }
 }
 
 /// A lecture of 45 minutes.
@@ -100,12 +102,14 @@ pub const FORTY_FIVE_MINUTES: [PlanPart; 3] = [
     PlanPart {
         minutes: 15,
         lessons: &[without_exercise("tensor", 15)],
+        homework: &[],
         task: "The class answers before each figure is shown, and says where a slider changes the segment.",
     },
     PlanPart {
         minutes: 24,
         lessons: &[with_exercise("fragmentation", 24)],
-        task: "The class draws the hole, votes before the request that fails, and solves the exercise in pairs. Homework: what nvidia-smi shows, and what to change.",
+        homework: &["nvidia-smi", "what-to-change"],
+        task: "The class draws the hole, votes before the request that fails, and solves the exercise in pairs.",
     },
     slack(6),
 ];
@@ -115,17 +119,20 @@ pub const NINETY_MINUTES: [PlanPart; 4] = [
     PlanPart {
         minutes: 23,
         lessons: &[with_exercise("tensor", 23)],
-        task: "The class answers before each figure is shown, draws the segment, and solves the exercise. Homework: what nvidia-smi shows.",
+        homework: &["nvidia-smi"],
+        task: "The class answers before each figure is shown, draws the segment, and solves the exercise.",
     },
     PlanPart {
         minutes: 18,
         lessons: &[without_exercise("training", 18)],
-        task: "The class says what the second step needs, draws what a weight costs, and moves the batch. Homework: its exercise.",
+        homework: &[],
+        task: "The class says what the second step needs, draws what a weight costs, and moves the batch.",
     },
     PlanPart {
         minutes: 40,
         lessons: &[with_exercise("fragmentation", 25), without_exercise("what-to-change", 15)],
-        task: "The class solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and draws what a list of losses keeps. Homework: its exercise.",
+        homework: &[],
+        task: "The class solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and draws what a list of losses keeps.",
     },
     slack(9),
 ];
@@ -135,21 +142,96 @@ pub const TWO_HOURS: [PlanPart; 5] = [
     PlanPart {
         minutes: 30,
         lessons: &[without_exercise("tensor", 14), without_exercise("nvidia-smi", 16)],
-        task: "The class answers before each figure is shown. Their exercises are homework.",
+        homework: &[],
+        task: "The class answers before each figure is shown.",
     },
-    PlanPart { minutes: 10, lessons: &[], task: "A break." },
+    PlanPart { minutes: 10, lessons: &[], homework: &[], task: "A break." },
     PlanPart {
         minutes: 26,
         lessons: &[with_exercise("training", 26)],
+        homework: &[],
         task: "The class says what the second step needs, draws what a weight costs, moves the batch, and solves the exercise.",
     },
     PlanPart {
         minutes: 40,
         lessons: &[with_exercise("fragmentation", 25), without_exercise("what-to-change", 15)],
-        task: "The class votes before the request that fails, solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and draws what a list of losses keeps. Homework: its exercise.",
+        homework: &[],
+        task: "The class votes before the request that fails, solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and draws what a list of losses keeps.",
     },
     slack(14),
 ];
+
+/// A way through the course with a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The name for programs.
+    pub id: &'static str,
+    /// The name that people see.
+    pub title: &'static str,
+    /// The stretches, in order.
+    pub parts: &'static [PlanPart],
+}
+
+/// The plans, the shortest first.
+pub const PLANS: [Plan; 3] = [
+    Plan { id: "forty-five-minutes", title: "A lecture of 45 minutes", parts: &FORTY_FIVE_MINUTES },
+    Plan { id: "ninety-minutes", title: "A lecture of 90 minutes", parts: &NINETY_MINUTES },
+    Plan { id: "two-hours", title: "A course of two hours", parts: &TWO_HOURS },
+];
+
+impl Plan {
+    /// The plan that has these lessons in this order.
+    #[must_use]
+    pub fn of(ids: &[String]) -> Option<&'static Self> {
+        PLANS.iter().find(|plan| plan.lessons().map(|lesson| lesson.id).eq(ids))
+    }
+
+    /// The lessons, in order.
+    pub fn lessons(&self) -> impl Iterator<Item = &'static PlannedLesson> {
+        self.parts.iter().flat_map(|part| part.lessons)
+    }
+
+    /// How many minutes the plan takes.
+    #[must_use]
+    pub fn minutes(&self) -> u32 {
+        self.parts.iter().map(|part| part.minutes).sum()
+    }
+
+    /// The minute, from the beginning of the plan, at which a lesson is to end.
+    #[must_use]
+    pub fn end_of(&self, id: &str) -> Option<u32> {
+        let mut minute = 0;
+        for part in self.parts {
+            // A break has no lessons.
+            minute += if part.lessons.is_empty() { part.minutes } else { 0 };
+            for lesson in part.lessons {
+                minute += lesson.minutes;
+                if lesson.id == id {
+                    return Some(minute);
+                }
+            }
+        }
+        None
+    }
+}
+
+impl PlanPart {
+    /// What the class does at home after the stretch, in a sentence: exercises that it has not solved, and
+    /// lessons. `None` without homework.
+    #[must_use]
+    pub fn homework_sentence(&self) -> Option<String> {
+        let title = |id: &str| course().find(|lesson| lesson.id == id).map_or("", |lesson| lesson.title);
+        let unsolved = self.lessons.iter().filter(|lesson| !lesson.has_exercise).map(|lesson| lesson.id);
+        let exercises: Vec<&str> = unsolved.map(title).collect();
+        let lessons: Vec<&str> = self.homework.iter().map(|id| title(id)).collect();
+        let of = |what: &str, titles: &[&str]| {
+            (!titles.is_empty()).then(|| format!("{what} \"{}\"", titles.join("\", \"")))
+        };
+        let all = [of("exercise of", &exercises), of("lesson", &lessons)];
+        let all: Vec<String> = all.into_iter().flatten().collect();
+        (!all.is_empty()).then(|| format!("Homework: {}.", all.join("; ")))
+    }
+}
 
 /// All lessons, in the order in which to learn from them, without their texts.
 pub fn course() -> impl Iterator<Item = &'static CourseLesson> {

@@ -4,6 +4,7 @@ use blockyard_record::index_u32;
 
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::markdown::{Part, Piece, Prose, foreign_form};
+use crate::recorded::RECORDED;
 use crate::slider::SLIDER;
 
 /// A file that begins with front matter.
@@ -125,14 +126,21 @@ impl Fields {
 /// as it is.
 pub(crate) const PYTHON: &str = "python";
 
+/// The second word of a fence `python run`, whose lines are what the card plays.
+pub(crate) const RUN: &str = "run";
+
 /// The word of a fence about the non-PyTorch memory of the process.
 pub(crate) const OUTSIDE: &str = "outside";
 
 /// The word of a fence with the lines that solve an exercise.
 pub(crate) const SOLUTION: &str = "solution";
 
+/// The word of a fence with what the speaker says, which no reader sees.
+pub(crate) const NOTES: &str = "notes";
+
 /// The words after a fence that have a meaning.
-const LANGUAGES: [&str; 8] = ["workload", "rerun", OUTSIDE, "predict", SLIDER, "exercise", "start", SOLUTION];
+const LANGUAGES: [&str; 10] =
+    ["workload", "rerun", RECORDED, OUTSIDE, "predict", SLIDER, "exercise", "start", SOLUTION, NOTES];
 
 /// The words of blocks that are shown as they are.
 const SHOWN: [&str; 16] = [
@@ -141,7 +149,7 @@ const SHOWN: [&str; 16] = [
 ];
 
 /// Other words for blocks, which an author may try.
-const OTHER_WORDS: [(&str, &str); 10] = [
+const OTHER_WORDS: [(&str, &str); 11] = [
     ("question", "predict"),
     ("questions", "predict"),
     ("quiz", "predict"),
@@ -150,6 +158,7 @@ const OTHER_WORDS: [(&str, &str); 10] = [
     ("task", "exercise"),
     ("begin", "start"),
     ("answer", SOLUTION),
+    ("python run", "python run"),
     ("python start", "python start"),
     ("python solution", "python solution"),
 ];
@@ -161,10 +170,34 @@ fn nearest(found: &str) -> &'static str {
     all.min_by_key(|(word, _)| strsim::levenshtein(word, found)).map_or("text", |(_, meant)| meant)
 }
 
+impl<'t> Section<'t> {
+    /// The lines of Python that the card plays.
+    pub(crate) fn program(&self) -> Option<&Fence<'t>> {
+        self.items.iter().find_map(|item| match item {
+            Item::Fence(fence) if fence.is_program() => Some(fence),
+            _ => None,
+        })
+    }
+}
+
 impl Fence<'_> {
+    /// Whether the block has lines of Python that the card plays.
+    pub(crate) fn is_program(&self) -> bool {
+        self.language == PYTHON && self.options == RUN
+    }
+
     /// Whether the block has the lines that solve an exercise.
     pub(crate) fn is_solution(&self) -> bool {
         self.language == SOLUTION || (self.language == PYTHON && self.options == SOLUTION)
+    }
+
+    /// The lines as one paragraph.
+    pub(crate) fn prose(&self) -> Prose {
+        let mut prose = Prose::default();
+        for (line, text) in (self.at.line.saturating_add(1)..).zip(&self.lines) {
+            prose.push(Position { line, column: 1 }, text.trim());
+        }
+        prose
     }
 
     /// Whether the reader of a chapter does not see the lines: a `python` block shows what they stand for.
@@ -195,7 +228,8 @@ impl<'t> Document<'t> {
     }
 }
 
-/// The text of a lesson without the blocks that solve its exercises, for readers who are to solve them.
+/// The text of a lesson without the blocks that solve its exercises and without the speaker's notes, for
+/// readers who are to solve them.
 #[must_use]
 pub fn without_solutions(text: &str) -> String {
     let (mut kept, mut is_fence, mut is_solution) = (String::new(), false, false);
@@ -204,7 +238,7 @@ pub fn without_solutions(text: &str) -> String {
         if !is_fence && let Some(info) = line.strip_prefix("```") {
             let words: Vec<&str> = info.split_whitespace().collect();
             is_fence = true;
-            is_solution = matches!(words.as_slice(), [SOLUTION, ..] | [PYTHON, SOLUTION]);
+            is_solution = matches!(words.as_slice(), [SOLUTION | NOTES, ..] | [PYTHON, SOLUTION]);
         }
         if !is_solution {
             kept.push_str(line);
@@ -293,7 +327,9 @@ impl<'t> Reader<'_, 't> {
         self.next += length + 1;
         let (language, options) = info.split_once(char::is_whitespace).unwrap_or((info, ""));
         let options = options.trim();
-        if LANGUAGES.contains(&language) || (language == PYTHON && ["start", SOLUTION].contains(&options)) {
+        if LANGUAGES.contains(&language)
+            || (language == PYTHON && ["start", SOLUTION, RUN].contains(&options))
+        {
             return Ok(Item::Fence(Fence { at, language, options, lines }));
         }
         // A block with a mistyped word would be shown to readers as text, and its question or workload would

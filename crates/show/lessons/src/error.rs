@@ -169,6 +169,9 @@ pub enum LessonErrorKind {
         /// The word after the fence.
         block: &'static str,
     },
+    /// A block `python run` has no requests of its run.
+    #[error("the program has not run as it is now; \"Make a lesson\" in the page runs it")]
+    NotRecorded,
     /// A card has an exercise without a start, or a start without an exercise.
     #[error("an exercise has a block \"exercise\" and a block \"start\" or \"python start\"")]
     HalfExercise,

@@ -4,7 +4,9 @@ use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{Workload, parse_size};
 
-use crate::document::{Document, Fence, Field, Fields, HIDDEN, Item, OUTSIDE, PYTHON, SOLUTION, Section};
+use crate::document::{
+    Document, Fence, Field, Fields, HIDDEN, Item, NOTES, OUTSIDE, PYTHON, SOLUTION, Section,
+};
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::exercise::{Exercise, ExerciseDefaults};
 use crate::markdown::{Part, Piece, without_values};
@@ -13,6 +15,7 @@ use crate::measured::MeasuredSize;
 use crate::played::PlayedLesson;
 use crate::proof::{UnprovedWord, unproved_field};
 use crate::question::ParsedQuestion;
+use crate::recorded::{LessonProgram, RECORDED, requests_by_card};
 use crate::slider::{SLIDER, Slider, sliders, with_values};
 use crate::text::{Inline, plain};
 
@@ -59,6 +62,8 @@ pub(crate) struct ParsedCard {
     pub(crate) non_pytorch: Option<(Measure, Position)>,
     pub(crate) question: Option<ParsedQuestion>,
     pub(crate) exercise: Option<Exercise>,
+    /// What the speaker says; empty without notes.
+    pub(crate) notes: Vec<Piece>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -132,8 +137,11 @@ impl Lesson {
             is_playable: capacity.is_some(),
             is_chapter: !sliders.is_empty(),
         };
+        let program = LessonProgram::of(&text);
+        let requests = program.as_ref().and_then(|program| requests_by_card(program, &document.sections));
+        let mut requests = requests.unwrap_or_default().into_iter();
         for section in &document.sections {
-            reader.add_card(section, errors);
+            reader.add_card(section, requests.next(), errors);
         }
         if document.sections.is_empty() {
             errors.push(front.at.at(LessonErrorKind::BeforeFirstCard));
@@ -316,9 +324,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn add_card(&mut self, section: &Section<'_>, errors: &mut Errors) {
+    /// Adds a card; `requests` are those of its lines of Python, once they ran.
+    fn add_card(&mut self, section: &Section<'_>, requests: Option<Vec<&str>>, errors: &mut Errors) {
         let title = errors.keep(without_values(&section.title)).unwrap_or_default();
-        let mut fences: [Option<&Fence<'_>>; 6] = [None; 6];
+        let mut fences: [Option<&Fence<'_>>; 7] = [None; 7];
         let mut body = Vec::new();
         for item in &section.items {
             let fence = match item {
@@ -327,15 +336,20 @@ impl Reader {
                     continue;
                 }
                 // Sliders have been read before the values of the text were known.
-                Item::Fence(fence) if fence.language == SLIDER => continue,
+                Item::Fence(fence) if [SLIDER, RECORDED].contains(&fence.language) => continue,
                 Item::Fence(fence) => fence,
             };
+            if fence.is_program() {
+                body.push(Part::Code { language: PYTHON.to_owned(), text: fence.lines.join("\n") });
+            }
             let (place, block) = match fence.language {
                 "predict" => (1, "predict"),
                 "exercise" => (2, "exercise"),
                 _ if fence.is_solution() => (4, SOLUTION),
+                _ if fence.is_program() => (0, "workload"),
                 "start" | PYTHON => (3, "start"),
                 OUTSIDE => (5, OUTSIDE),
+                NOTES => (6, NOTES),
                 _ => (0, "workload"),
             };
             if let Some(slot) = fences.get_mut(place)
@@ -344,7 +358,16 @@ impl Reader {
                 errors.push(fence.at.at(LessonErrorKind::SecondBlock { block }));
             }
         }
-        let [workload, predict, exercise, start, solution, non_pytorch] = fences;
+        let [workload, predict, exercise, start, solution, non_pytorch, notes] = fences;
+        let recorded = workload.filter(|fence| fence.is_program()).map(|fence| {
+            if requests.is_none() {
+                errors.push(fence.at.at(LessonErrorKind::NotRecorded));
+                self.is_playable = false;
+            }
+            let lines = requests.unwrap_or_default();
+            Fence { at: fence.at, language: "workload", options: HIDDEN, lines }
+        });
+        let workload = recorded.as_ref().or(workload);
         if let Some(fence) = workload.filter(|fence| self.is_chapter && !fence.is_hidden()) {
             body.push(Part::Code { language: PYTHON.to_owned(), text: fence.lines.join("\n") });
         }
@@ -385,6 +408,7 @@ impl Reader {
             non_pytorch: non_pytorch.and_then(|non_pytorch| errors.keep(non_pytorch)),
             question: question.and_then(|question| errors.keep(question)),
             exercise,
+            notes: notes.map(|fence| fence.prose().parse(errors)).unwrap_or_default(),
         });
     }
 

@@ -8,7 +8,7 @@
 //! * [`Lesson`], [`PlayedLesson`], [`LessonQuestion`]: a lesson, its runs and its questions.
 //! * [`Exercise`], [`Goal`], [`Grade`]: exercises and the grades of answers.
 //! * [`PARTS`], [`course()`], [`lessons`], [`glossary()`], [`quiz`]: the lessons and the glossary that
-//!   Blockyard brings along, and plans of lectures such as [`NINETY_MINUTES`].
+//!   Blockyard brings along, and plans of lectures ([`PLANS`]).
 //! * [`handout()`]: lessons on paper, with a key for the teacher.
 //! * [`archive_files`], [`exercise_of`], [`GradeRow`]: the files that a class hands in, and their grades.
 //!
@@ -125,12 +125,13 @@ mod program_end;
 mod proof;
 mod quantity;
 mod question;
+mod recorded;
 mod sheet;
 mod slider;
 mod text;
 
 pub use course::{
-    CourseLesson, CoursePart, EXERCISE_MINUTES, FORTY_FIVE_MINUTES, LessonFile, NINETY_MINUTES, PARTS,
+    CourseLesson, CoursePart, EXERCISE_MINUTES, FORTY_FIVE_MINUTES, LessonFile, NINETY_MINUTES, PARTS, PLANS, Plan,
     PlanPart, PlannedLesson, QuizItem, TWO_HOURS, course, current_id, glossary, lessons, quiz,
 };
 pub use document::without_solutions;
@@ -147,5 +148,6 @@ pub use program_end::{EndedProgram, exception, failing_line};
 pub use proof::UnprovedWord;
 pub use quantity::{Quantity, QuantityKind};
 pub use question::{AnswerError, Choice, DRAWN_STEPS, LessonQuestion, RightAnswers};
+pub use recorded::{LessonProgram, RecordedError, split_recorded, with_recorded};
 pub use slider::Slider;
 pub use text::{Inline, TextBlock, plain, with_code};

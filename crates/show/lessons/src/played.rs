@@ -73,6 +73,8 @@ pub struct PlayedCard {
     pub question: Option<LessonQuestion>,
     /// An exercise, whose task is the card's text.
     pub exercise: Option<Exercise>,
+    /// What the speaker says, which no reader sees; may be empty.
+    pub notes: Vec<Inline>,
 }
 
 /// The non-PyTorch memory of a process, which no run of the allocator can say: a sum of measured sizes.
@@ -214,6 +216,8 @@ fn play_card<'a>(
         _ => None,
     };
     let of_text = in_exercise.as_ref().unwrap_or(stretch);
+    let speaker = fill(&card.notes, of_text, errors);
+    unproved(&card.notes, of_text, notes);
     let first_note = notes.len();
     fill(&card.title_pieces, of_text, errors);
     unproved(&card.title_pieces, of_text, notes);
@@ -227,7 +231,7 @@ fn play_card<'a>(
         forgive(notes, first_note, &exercise.said_by_goals());
     }
     let (run, steps, title) = (card.run, card.steps.clone(), card.title.clone());
-    Some(PlayedCard { title, body, run, steps, non_pytorch: None, question, exercise })
+    Some(PlayedCard { title, body, run, steps, non_pytorch: None, question, exercise, notes: speaker })
 }
 
 fn card_end<'a>(card: &ParsedCard, runs: &'a [PlayedRun]) -> Option<CardEnd<'a>> {

@@ -294,3 +294,30 @@ fn a_file_of_ones_own_is_a_lesson_and_its_errors_have_a_place() {
         called.err
     );
 }
+
+#[cfg(feature = "python")]
+#[test]
+fn a_lesson_in_python_runs_its_program() {
+    let text = "---\nid: two\ntitle: Two\nsummary: Two tensors.\ncapacity: 64 MiB\n---\n\n## One\n{size a} in {reserved}.\n\n```python run\nimport torch\na = torch.empty(3 * 2**18, device=\"cuda\")\n```\n\n## Two\n{cached} are cached.\n\n```python run\nb = a.to(torch.float16)\ndel a\n```\n";
+    let path = file("two.md", text);
+    let read = blockyard(["lesson", &path]);
+    assert_eq!((read.status, read.err.as_str()), (0, ""), "{}", read.err);
+    for said in ["3 MiB in 20 MiB.", "18.50 MiB are cached.", "a = torch.empty(3 * 2**18, device=\"cuda\")"] {
+        assert!(read.out.contains(said), "{said}: {}", read.out);
+    }
+    let wrong = file("wrong.md", &text.replace("del a", "del z"));
+    let wrong = blockyard(["lesson", &wrong]);
+    assert!(wrong.status == 2 && wrong.err.contains("name 'z' is not defined"), "{}", wrong.err);
+    // The lesson of the document has an exercise, which its solution solves.
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/teaching-lesson.md");
+    let document = std::fs::read_to_string(document).unwrap();
+    let example = document.split("````markdown\n").nth(1).and_then(|rest| rest.split("````").next()).unwrap();
+    let example = file("hello.md", example);
+    let start = blockyard(["lesson", &example, "--start"]);
+    assert_eq!(start.status, 0, "{}", start.err);
+    let solved = start.out.replacen("device=\"cuda\"", "device=\"cuda\", dtype=torch.float16", 1);
+    for (answer, status) in [(&start.out, 1), (&solved, 0)] {
+        let graded = blockyard_with_input(["lesson", &example, "--check", "-"], answer);
+        assert_eq!(graded.status, status, "{}{}", graded.out, graded.err);
+    }
+}

@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
-    CourseLesson, EXERCISE_MINUTES, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson,
-    NINETY_MINUTES, PARTS, PlanPart, PlayedLesson, RightAnswers, TWO_HOURS, TextBlock, course, current_id,
-    glossary, lessons, plain, quiz,
+    CourseLesson, EXERCISE_MINUTES, Exercise, ExerciseLanguage, Inline, Lesson, PARTS, PLANS, PlanPart,
+    PlayedLesson, RightAnswers, TextBlock, course, current_id, glossary, lessons, plain, quiz,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -239,7 +238,7 @@ fn the_same_lesson_always_says_the_same() {
 fn each_plan_has_the_time_that_its_lessons_take() {
     let played = played();
     let count = |count: usize| u32::try_from(count).unwrap();
-    for stretch in [&FORTY_FIVE_MINUTES[..], &NINETY_MINUTES, &TWO_HOURS].concat() {
+    for stretch in PLANS.iter().flat_map(|plan| plan.parts) {
         for planned in stretch.lessons {
             let lesson = played.iter().find(|lesson| lesson.id == planned.id).unwrap();
             let cards = lesson.cards.iter().filter(|card| card.exercise.is_none()).count();
@@ -269,9 +268,8 @@ fn a_lesson_comes_after_those_that_it_builds_on() {
             );
         }
     }
-    for plan in [&FORTY_FIVE_MINUTES[..], &NINETY_MINUTES, &TWO_HOURS] {
-        let ids: Vec<&str> =
-            plan.iter().flat_map(|stretch| stretch.lessons).map(|planned| planned.id).collect();
+    for plan in PLANS {
+        let ids: Vec<&str> = plan.lessons().map(|planned| planned.id).collect();
         for (place, id) in ids.iter().enumerate() {
             for needed in known(id).needs {
                 assert!(ids[..place].contains(needed), "{id} needs {needed} in {ids:?}");
@@ -330,18 +328,18 @@ fn the_document_of_plans_lists_every_lesson() {
     }
     let headings: Vec<&str> = teaching.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     assert_eq!(headings, PARTS.map(|part| part.title));
-    let plans: [(&str, u32, &[PlanPart]); 3] = [
-        ("A lecture of 45 minutes", 45, &FORTY_FIVE_MINUTES),
-        ("A lecture of 90 minutes", 90, &NINETY_MINUTES),
-        ("A course of two hours", 120, &TWO_HOURS),
-    ];
     let mut hours = "";
-    for (title, total, stretches) in plans {
+    for (plan, total) in PLANS.iter().zip([45, 90, 120]) {
+        let (title, stretches) = (plan.title, plan.parts);
+        assert_eq!(plan.minutes(), total, "{title}");
         let heading = format!("## {title}\n");
         hours = teaching.split(&heading).nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
         let minutes = |line: &str| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok();
         assert_eq!(hours.lines().filter_map(minutes).sum::<u32>(), total, "{title}");
-        for PlanPart { minutes, lessons, task } in stretches {
+        for part in stretches {
+            let PlanPart { minutes, lessons, homework, task } = part;
+            assert!(homework.iter().all(|id| course().any(|lesson| lesson.id == *id)), "{homework:?}");
+            let home = part.homework_sentence().map(|words| format!(" {words}")).unwrap_or_default();
             let named = lessons.iter().map(|planned| {
                 let exercise = if planned.has_exercise { " with its exercise" } else { "" };
                 format!("`{}` {}{exercise}", planned.id, planned.minutes)
@@ -349,7 +347,7 @@ fn the_document_of_plans_lists_every_lesson() {
             let named: Vec<_> = named.collect();
             let named = named.join(", ");
             let row = format!(
-                "| {minutes} |{} | {task} |",
+                "| {minutes} |{} | {task}{home} |",
                 if named.is_empty() { named } else { format!(" {named}") }
             );
             assert!(hours.contains(&row), "no row {row}");
@@ -367,15 +365,4 @@ fn the_document_of_plans_lists_every_lesson() {
     for CourseLesson { id, .. } in course() {
         assert!(hours.contains(&format!("`{id}`")), "the course says nothing of {id}");
     }
-}
-
-#[test]
-fn the_example_of_a_lesson_is_one() {
-    let document = std::fs::read_to_string(folder("docs/teaching-lesson.md")).unwrap();
-    let example = document.split("````markdown\n").nth(1).and_then(|rest| rest.split("````").next()).unwrap();
-    let lesson = Lesson::parse(example).unwrap().play().unwrap();
-    assert_eq!(lesson.notes, []);
-    let exercise = lesson.cards[1].exercise.as_ref().unwrap();
-    assert!(!exercise.grade(exercise.start()).unwrap().is_passed);
-    assert!(exercise.grade(&exercise.with_region("a = alloc 4 MiB")).unwrap().is_passed);
 }

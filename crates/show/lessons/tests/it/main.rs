@@ -10,5 +10,6 @@ mod grading;
 mod handout;
 mod language;
 mod measured;
+mod recorded;
 mod sliders;
 mod transcript;
