@@ -14,7 +14,7 @@ use flate2::write::DeflateEncoder;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use thiserror::Error;
 
-use crate::navigation::{CardPlace, Place};
+use crate::navigation::{CardPlace, Place, TeachersPage};
 
 /// The part of the page, and the document, that an address opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +77,8 @@ pub(crate) struct Link {
     pub(crate) question_limit: Option<String>,
     /// The sliders of a chapter that were moved, with their values: `batch:8,layers:12`.
     pub(crate) sliders: Option<String>,
+    /// The cards of a lesson, from 1, whose answers are shown: `2,5`.
+    pub(crate) revealed: Option<String>,
     /// Lines that a reader wrote into the exercise of a lesson's card.
     pub(crate) solution: Option<String>,
 }
@@ -85,13 +87,14 @@ pub(crate) struct Link {
 type LinkText = fn(&mut Link) -> &mut Option<String>;
 
 /// The texts of a link, each with its key: those before the moment, and those after it.
-const TEXTS: [(&str, LinkText); 6] = [
+const TEXTS: [(&str, LinkText); 7] = [
     ("conf", |link| &mut link.conf),
     ("capacity", |link| &mut link.capacity),
     ("gpu", |link| &mut link.gpu),
     ("release", |link| &mut link.release),
     ("args", |link| &mut link.arguments),
     ("sliders", |link| &mut link.sliders),
+    ("revealed", |link| &mut link.revealed),
 ];
 const LATER_TEXTS: [(&str, LinkText); 5] = [
     ("theme", |link| &mut link.theme),
@@ -265,7 +268,7 @@ fn target_of(key: &str, value: &str) -> Option<LinkTarget> {
         "lessons" => LinkTarget::Place(Place::Lessons),
         "glossary" => LinkTarget::Place(Place::Glossary(value)),
         "quiz" => LinkTarget::Place(Place::Quiz),
-        "teachers" => LinkTarget::Place(Place::Teachers),
+        "teachers" => LinkTarget::Place(Place::Teachers(TeachersPage::from_name(&value))),
         "make-lesson" => LinkTarget::Place(Place::MakeLesson),
         "workbench" => LinkTarget::Place(Place::Workbench),
         "handout" => LinkTarget::Place(Place::Handout(value)),
@@ -290,7 +293,7 @@ fn place_part(place: &Place) -> Option<String> {
         Place::Plan(ids) => Some(pair("plan", ids)),
         Place::Glossary(entry) => Some(optional_pair("glossary", entry)),
         Place::Quiz => word("quiz"),
-        Place::Teachers => word("teachers"),
+        Place::Teachers(page) => Some(optional_pair("teachers", page.name())),
         Place::MakeLesson => word("make-lesson"),
         Place::Workbench => word("workbench"),
     }
@@ -394,7 +397,10 @@ mod tests {
         assert_eq!(both_ways(&step(LinkTarget::OwnFile)), "own-file&step=5");
         assert_eq!(both_ways(&LinkTarget::OwnLesson(3).into()), "own-lesson=3");
         let text = "---\nid: x\n---\n".to_owned();
-        let simple = [Place::Lessons, Place::Quiz, Place::Teachers, Place::MakeLesson, Place::Workbench];
+        let simple = [Place::Lessons, Place::Quiz, Place::MakeLesson, Place::Workbench];
+        for page in TeachersPage::ALL {
+            both_ways(&LinkTarget::Place(Place::Teachers(page)).into());
+        }
         let texts = [false, true].map(|is_for_class| LinkTarget::LessonText {
             text: text.clone(),
             card: 2,
@@ -441,6 +447,7 @@ mod tests {
             release: Some("2.15".to_owned()),
             arguments: Some("--name 'a b' --size 8".to_owned()),
             sliders: Some("setting:max_split_size_mb:32,rows:8".to_owned()),
+            revealed: Some("2,5".to_owned()),
             step: Some(2),
             event: Some(17),
             device: Some(1),

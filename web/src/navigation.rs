@@ -6,7 +6,7 @@ mod follow;
 mod place;
 
 pub(crate) use address::keep_address;
-pub(crate) use place::{CardPlace, Embed, Place};
+pub(crate) use place::{CardPlace, Embed, Place, TeachersPage};
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -136,7 +136,7 @@ impl Feature<NavigationSignals> {
             Place::Handout(_) => "Handout".to_owned(),
             Place::Glossary(_) => "The words".to_owned(),
             Place::Quiz => "All questions".to_owned(),
-            Place::Teachers => "For teachers".to_owned(),
+            Place::Teachers(_) => "For teachers".to_owned(),
             Place::MakeLesson => "Make a lesson".to_owned(),
         }
     }

@@ -14,6 +14,7 @@ mod gesture;
 mod gpu;
 mod grading;
 mod hand;
+pub(crate) mod handout;
 mod header;
 mod help;
 mod holders;
@@ -137,7 +138,7 @@ fn page() -> AnyView {
             Place::Plan(ids) => parts::lessons(session, ids),
             Place::Glossary(entry) => parts::words(session, entry),
             Place::Quiz => parts::quiz(session),
-            Place::Teachers => parts::teachers(session),
+            Place::Teachers(page) => parts::teachers(session, page),
             Place::MakeLesson => parts::make_lesson(session),
             Place::Handout(ids) => parts::handout(session, ids),
             Place::Program => parts::program(session),

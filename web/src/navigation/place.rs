@@ -26,14 +26,54 @@ pub(crate) enum Place {
     Plan(String),
     /// All questions of all lessons.
     Quiz,
-    /// The page for teachers.
-    Teachers,
+    /// A page for teachers.
+    Teachers(TeachersPage),
     /// The editor of a lesson.
     MakeLesson,
     /// A Python program with its figures.
     Program,
     /// The figures, the player and the tabs, for a workload or a recording.
     Workbench,
+}
+
+/// The pages for teachers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TeachersPage {
+    /// The plans of lectures.
+    Plan,
+    /// A lesson in a lecture room.
+    Present,
+    /// Sheets, exercises and grades.
+    HandOut,
+    /// Lessons on pages and servers of the teacher's own.
+    Host,
+}
+
+impl TeachersPage {
+    pub(crate) const ALL: [Self; 4] = [Self::Plan, Self::Present, Self::HandOut, Self::Host];
+
+    /// The name in addresses; empty for the first page, which other names lead to as well.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "",
+            Self::Present => "present",
+            Self::HandOut => "hand-out",
+            Self::Host => "host",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Self {
+        Self::ALL.into_iter().find(|page| page.name() == name).unwrap_or(Self::Plan)
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Plan => "Plan",
+            Self::Present => "Present",
+            Self::HandOut => "Hand out and grade",
+            Self::Host => "Host",
+        }
+    }
 }
 
 /// A card of a lesson, which may not be read yet.

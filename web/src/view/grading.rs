@@ -23,7 +23,7 @@ use crate::program::loading_sentence;
 use crate::session::Session;
 use crate::view::kit::{FilePicker, button, click, flag, on, select, text};
 use crate::view::make_lesson;
-use crate::view::teachers::{cluster, marked};
+use crate::view::teachers::cluster;
 
 /// The section of the page for teachers that grades files.
 pub(super) fn grading(session: Session) -> Vec<AnyView> {
@@ -63,7 +63,6 @@ pub(super) fn grading(session: Session) -> Vec<AnyView> {
     });
     let chosen = text(move || class.lesson.get());
     vec![
-        marked(INTRODUCTION.to_owned()),
         cluster(vec![
             button(
                 "primary large",
@@ -82,10 +81,6 @@ pub(super) fn grading(session: Session) -> Vec<AnyView> {
         table(class),
     ]
 }
-
-const INTRODUCTION: &str = "<p>Drop the files of a class anywhere on this page, or choose them: all at once, also as a <code>.zip</code>. Each is run and graded here, for at most 10 s, \
-                            and nothing is sent. Notebooks (<code>.ipynb</code>) and files that hold a link to a solution are graded, too. For a lesson of your own, give its file (<code>.md</code>) \
-                            with the others. The name is taken from the file, or its folder in the archive, up to the first <code>_</code> or <code>-</code>.</p>";
 
 /// The lessons of the teacher's own that the files may answer.
 fn own_lessons(class: ClassSignals) -> AnyView {

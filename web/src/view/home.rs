@@ -7,7 +7,7 @@ use leptos::ev;
 use leptos::prelude::*;
 
 use crate::files::{SAMPLES, Samples};
-use crate::navigation::{CardPlace, Place};
+use crate::navigation::{CardPlace, Place, TeachersPage};
 use crate::program::{DEFAULT_GPU, GPUS, ProgramInput};
 use crate::session::Session;
 use crate::story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, nvidia_smi};
@@ -214,7 +214,7 @@ fn learn(session: Session) -> AnyView {
                 {continue_button(session, "")}
                 {button(if has_begun { "link" } else { "" }, "door-learn", FIRST_LABEL, "", first)}
                 {button("link", "door-lessons", "All lessons", "", click(move || session.navigation().go_to(Place::Lessons)))}
-                {button("link", "door-teachers", "For teachers", "Plans, class sheets, answer keys, grades of a class", click(move || session.navigation().go_to(Place::Teachers)))}
+                {button("link", "door-teachers", "For teachers", "Plans, class sheets, answer keys, grades of a class", click(move || session.navigation().go_to(Place::Teachers(TeachersPage::Plan))))}
             </p>
         </section>
     }

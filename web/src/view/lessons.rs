@@ -10,7 +10,7 @@ use crate::browser;
 use crate::effect::effect;
 use crate::lessons::{CardProgress, GivenAnswer};
 use crate::link::LinkTarget;
-use crate::navigation::{CardPlace, Place};
+use crate::navigation::{CardPlace, Place, TeachersPage};
 use crate::session::Session;
 use crate::view::kit::{button, check, click, flag, on, text};
 use crate::view::lesson::{answer_sentence, choice_mark};
@@ -149,7 +149,7 @@ fn list(session: Session) -> AnyView {
             <h2>"With a class"</h2>
             <p>"Plans of 45 minutes, 90 minutes and two hours, sheets to print, answer keys, and grades for the files of a whole class."</p>
             <p class="cluster">
-                {button("large", "to-teachers", "For teachers", "", click(move || session.navigation().go_to(Place::Teachers)))}
+                {button("large", "to-teachers", "For teachers", "", click(move || session.navigation().go_to(Place::Teachers(TeachersPage::Plan))))}
                 {button("large", "to-make-lesson", "Make a lesson", "", click(move || session.navigation().go_to(Place::MakeLesson)))}
             </p>
         </main>

@@ -12,7 +12,7 @@ use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::frames;
 use crate::messages::RunningJob;
-use crate::navigation::Place;
+use crate::navigation::{Place, TeachersPage};
 use crate::numbers::percent_done;
 use crate::session::Session;
 use crate::surface;
@@ -166,7 +166,7 @@ pub(crate) fn fit_page(session: Session) -> AnyView {
 fn is_for_class(session: Session, files: &FileList) -> bool {
     let is_lesson =
         files.length() == 1 && files.get(0).is_some_and(|file| file.name().to_lowercase().ends_with(".md"));
-    session.navigation().place.get_untracked() == Place::Teachers && !is_lesson
+    matches!(session.navigation().place.get_untracked(), Place::Teachers(_)) && !is_lesson
 }
 
 /// Takes files that are dropped anywhere on the page.
@@ -189,6 +189,7 @@ pub(crate) fn drop_zone(session: Session) -> AnyView {
             is_over.set(false);
             let Some(files) = event.data_transfer().and_then(|data| data.files()) else { return };
             if is_for_class(session, &files) {
+                session.navigation().place.set(Place::Teachers(TeachersPage::HandOut));
                 session.lessons().class.hand_in(&files);
             } else {
                 session.files().open_files(&files);
@@ -198,7 +199,7 @@ pub(crate) fn drop_zone(session: Session) -> AnyView {
     let veil = move || {
         is_over.get().then(|| {
             let words = match session.navigation().place.get_untracked() {
-                Place::Teachers => "Drop the files of a class to grade them, or a lesson (.md) to play it",
+                Place::Teachers(_) => "Drop the files of a class to grade them, or a lesson (.md) to play it",
                 _ => "Drop a snapshot, a recording, a workload or a lesson to open it in this page",
             };
             view! { <div class="drop-veil" aria-hidden="true"><p>{words}</p></div> }.into_any()

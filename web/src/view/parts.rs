@@ -13,6 +13,7 @@ use leptos::task::spawn_local;
 
 use crate::files::Samples;
 use crate::lab::RunOrigin;
+use crate::navigation::TeachersPage;
 use crate::session::Session;
 use crate::view;
 use crate::view::export;
@@ -76,8 +77,8 @@ part!(
     quiz in lessons: load_quiz, show_quiz(session: Session) => view::lessons::all_questions(session)
 );
 part!(
-    /// The page for teachers.
-    teachers in lessons: load_teachers, show_teachers(session: Session) => view::teachers::teachers(session)
+    /// A page for teachers.
+    teachers in lessons: load_teachers, show_teachers(session: Session, page: TeachersPage) => view::teachers::teachers(session, page)
 );
 part!(
     /// The editor of a lesson.
@@ -85,7 +86,7 @@ part!(
 );
 part!(
     /// Lessons to be printed.
-    handout in lessons: load_handout, show_handout(session: Session, lessons: String) => view::teachers::handout(session, &lessons)
+    handout in lessons: load_handout, show_handout(session: Session, lessons: String) => view::handout::handout(session, &lessons)
 );
 part!(
     /// The texts of the help.

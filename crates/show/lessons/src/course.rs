@@ -98,7 +98,7 @@ const fn slack(minutes: u32) -> PlanPart {
 }
 
 /// A lecture of 45 minutes.
-pub const FORTY_FIVE_MINUTES: [PlanPart; 3] = [
+const FORTY_FIVE_MINUTES: [PlanPart; 3] = [
     PlanPart {
         minutes: 15,
         lessons: &[without_exercise("tensor", 15)],
@@ -115,7 +115,7 @@ pub const FORTY_FIVE_MINUTES: [PlanPart; 3] = [
 ];
 
 /// A lecture of 90 minutes.
-pub const NINETY_MINUTES: [PlanPart; 4] = [
+const NINETY_MINUTES: [PlanPart; 4] = [
     PlanPart {
         minutes: 23,
         lessons: &[with_exercise("tensor", 23)],
@@ -138,7 +138,7 @@ pub const NINETY_MINUTES: [PlanPart; 4] = [
 ];
 
 /// A course of two hours.
-pub const TWO_HOURS: [PlanPart; 5] = [
+const TWO_HOURS: [PlanPart; 5] = [
     PlanPart {
         minutes: 30,
         lessons: &[without_exercise("tensor", 14), without_exercise("nvidia-smi", 16)],

@@ -131,8 +131,8 @@ mod slider;
 mod text;
 
 pub use course::{
-    CourseLesson, CoursePart, EXERCISE_MINUTES, FORTY_FIVE_MINUTES, LessonFile, NINETY_MINUTES, PARTS, PLANS, Plan,
-    PlanPart, PlannedLesson, QuizItem, TWO_HOURS, course, current_id, glossary, lessons, quiz,
+    CourseLesson, CoursePart, EXERCISE_MINUTES, LessonFile, PARTS, PLANS, Plan, PlanPart, PlannedLesson,
+    QuizItem, course, current_id, glossary, lessons, quiz,
 };
 pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};

@@ -11,12 +11,15 @@ use crate::id;
 const SIZES: [(u32, u32); 7] =
     [(360, 740), (768, 1024), (1024, 768), (1366, 768), (1920, 1080), (3840, 2160), (683, 384)];
 
-const PLACES: [&str; 12] = [
+const PLACES: [&str; 15] = [
     "#",
     "#lessons",
     "#lesson=reserved&card=2",
     "#glossary",
     "#teachers",
+    "#teachers=present",
+    "#teachers=hand-out",
+    "#teachers=host",
     "#quiz",
     "#handout=reserved",
     "#preset=terms&step=6",

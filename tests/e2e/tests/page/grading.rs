@@ -65,7 +65,7 @@ fn files_of_a_class() -> Vec<(String, String)> {
 
 #[test]
 fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
-    at("/#teachers", LAPTOP, |page| {
+    at("/#teachers=hand-out", LAPTOP, |page| {
         page.wait_for(&id("grade-files"))?;
         let mut files = files_of_a_class();
         let link = page.execute_async(LINK, &[json!(SOLVED)])?;
@@ -153,9 +153,9 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
         // The table is kept while the teacher looks elsewhere, and is saved with the columns of the command.
         page.execute("location.hash = '#lessons'", &[])?;
         page.wait_for(&id("lessons"))?;
-        page.execute("location.hash = '#teachers'", &[])?;
+        page.execute("location.hash = '#teachers=hand-out'", &[])?;
         page.wait_text(&id("grade-progress"), "63 of 63 files graded")?;
-        page.execute("URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return '#teachers'; }", &[])?;
+        page.execute("URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return '#teachers=hand-out'; }", &[])?;
         page.click(&id("grades-csv"))?;
         page.wait_until("window.saved?.includes('\"File\",\"Name\",\"Lesson\",\"Result\",\"Goals met\",\"Goals missed\",\"Message\"')")?;
         let saved: Value = page.execute("return window.saved.trim().split('\\r\\n').length", &[])?;
@@ -192,7 +192,7 @@ const OWN: &str = "---\nid: own-lesson\ntitle: My own lesson\nsummary: One card.
 #[test]
 fn archives_notebooks_and_a_lesson_of_the_teachers_own_are_graded_and_an_endless_loop_holds_nobody_up()
 -> Result<()> {
-    at("/#teachers", LAPTOP, |page| {
+    at("/#teachers=hand-out", LAPTOP, |page| {
         page.wait_for(&id("grade-files"))?;
         let tensor = |lines: &str| TENSOR.replace("LINES", lines);
         let half = "batch = torch.randn(256, 3, 224, 224, dtype=torch.float16, device=\"cuda\")\n";

@@ -20,7 +20,7 @@ fn the_page_works_without_a_network_after_one_visit() -> Result<()> {
     let mut page = Page::of(&built_page()?, Window::default(), GpuChoice::None)?;
     page.goto("/")?;
     page.wait_for(&id("stage"))?;
-    page.execute("location.hash = '#teachers'", &[])?;
+    page.execute("location.hash = '#teachers=present'", &[])?;
     page.wait_text(&id("offline"), "Storing for offline use")?;
     wait_until_kept(&page)?;
     page.wait_text(&id("offline"), "Ready offline")?;

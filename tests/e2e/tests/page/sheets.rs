@@ -9,7 +9,7 @@ use crate::teaching::{LAPTOP, at};
 
 #[test]
 fn several_lessons_share_a_class_sheet() -> Result<()> {
-    at("/#teachers", LAPTOP, |page| {
+    at("/#teachers=hand-out", LAPTOP, |page| {
         page.wait_for(&id("teachers"))?;
         ensure!(page.attribute(&id("class-sheet"), "disabled")?.is_some(), "nothing is chosen");
         page.execute(
