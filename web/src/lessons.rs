@@ -3,6 +3,7 @@
 mod categories;
 mod class;
 mod exercise;
+mod linked;
 mod open;
 mod presenting;
 mod progress;
@@ -12,11 +13,11 @@ pub(crate) use categories::{category_of, color_training, has_category, training_
 pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn};
 pub(crate) use exercise::{ExerciseRun, GradedExercise, exercise_job, region};
 pub(crate) use open::OpenLesson;
-pub(crate) use presenting::{Presentation, card};
+pub(crate) use presenting::{Presentation, PresentationExtras, card};
 pub(crate) use progress::CardProgress;
 pub(crate) use question::{GivenAnswer, drawn_bytes};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
@@ -88,6 +89,8 @@ pub(crate) struct LessonSignals {
     pub(crate) state: RwSignal<LessonState>,
     /// The positions of the open chapter's sliders, in the order of the lesson.
     pub(crate) positions: RwSignal<Vec<usize>>,
+    /// The cards of the open chapter whose answers were shown on this visit.
+    pub(crate) revealed: RwSignal<BTreeSet<usize>>,
     /// The lesson of the reader's own that was opened last. It stays open while another source is shown.
     pub(crate) own: RwSignal<Option<PtrEq<OpenLesson>>>,
     /// The text of the lesson in the lesson editor, or of the lesson of a link. `None` for a lesson that was
@@ -100,6 +103,8 @@ pub(crate) struct LessonSignals {
     pub(crate) file_text: RwSignal<Option<String>>,
     /// Whether the open lesson is presented to a class.
     pub(crate) presenting: RwSignal<Presentation>,
+    /// The clock, the code and the speaker's window of the presentation.
+    pub(crate) extras: RwSignal<PresentationExtras>,
     /// The cards that the reader has seen and the exercises that are passed, on this visit and earlier ones.
     pub(crate) progress: RwSignal<LessonProgress>,
     /// The reader's answers to questions, on this visit and earlier ones.
@@ -175,12 +180,14 @@ impl Feature<LessonSignals> {
         if !is_open {
             let lesson = OpenLesson::bundled(id, files)?;
             self.positions.set(lesson.positions(None));
+            self.revealed.set(BTreeSet::new());
             self.session.show(Source::Lesson(PtrEq::new(lesson)));
         }
         self.show_card(match card {
             CardPlace::At(card) => card,
-            CardPlace::Last => untrack(|| self.session.open_lesson())
-                .map_or(0, |lesson| lesson.cards.len().saturating_sub(1)),
+            CardPlace::Last => {
+                untrack(|| self.session.open_lesson()).map_or(0, |lesson| self.last_card_of(&lesson))
+            }
         });
         Ok(())
     }
@@ -197,6 +204,7 @@ impl Feature<LessonSignals> {
     pub(crate) fn show_own(self, lesson: PtrEq<OpenLesson>, card: usize) {
         if untrack(|| self.session.open_lesson()).as_ref() != Some(&lesson) {
             self.positions.set(lesson.positions(None));
+            self.revealed.set(BTreeSet::new());
         }
         self.session.show(Source::Lesson(lesson));
         self.show_card(card);

@@ -1,10 +1,11 @@
 //! A lesson before a class, in a lecture room: the whole screen, large letters.
 
+use blockyard_lessons::Plan;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
-use super::LessonSignals;
+use super::{LessonSignals, OpenLesson};
 use crate::browser;
 use crate::session::{Feature, Session};
 
@@ -21,10 +22,35 @@ pub(crate) enum Presentation {
     AtEnd,
 }
 
+/// What a presentation has beside its card.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct PresentationExtras {
+    /// When the presentation began, in milliseconds of the page.
+    began_millis: f64,
+    /// How long the presentation has taken.
+    seconds: u32,
+    pub(crate) is_clock_hidden: bool,
+    /// Whether the class sees the code of the card's address.
+    pub(crate) shows_code: bool,
+    /// Whether the speaker has a second window.
+    pub(crate) has_speaker: bool,
+}
+
 impl Feature<LessonSignals> {
     /// Presents the open lesson, on the whole screen if the browser allows it.
     pub(crate) fn present(self) {
         self.presenting.set(Presentation::Shown);
+        let began_millis = browser::now_millis();
+        self.extras.set(PresentationExtras { began_millis, ..PresentationExtras::default() });
+        browser::each_second(move |_| {
+            let is_on = self.presenting.get_untracked() != Presentation::No
+                && self.extras.with_untracked(|extras| extras.began_millis == began_millis);
+            if is_on {
+                let seconds = whole_seconds(browser::now_millis() - began_millis);
+                self.extras.update(|extras| extras.seconds = seconds);
+            }
+            is_on
+        });
         browser::ask_for_whole_screen();
         // Space must continue the lesson and not press the button that has the focus.
         let _ = browser::after_millis(0, || browser::leave_button(".lesson"));
@@ -45,9 +71,47 @@ impl Feature<LessonSignals> {
             return;
         }
         self.presenting.set(Presentation::No);
+        self.extras.set(PresentationExtras::default());
         self.draw_for_other_letters();
         if let Some(document) = browser::document().filter(browser::is_whole_screen) {
             document.exit_fullscreen();
+        }
+    }
+
+    /// The plan that is presented or read. Reads signals.
+    fn open_plan(self) -> Option<&'static Plan> {
+        self.plan.with(|ids| Plan::of(ids))
+    }
+
+    /// Whether the card is the exercise of a presented lesson that the plan makes homework. Reads signals.
+    fn is_homework(self, lesson: &OpenLesson, card: usize) -> bool {
+        let is_exercise = lesson.cards.get(card).is_some_and(|card| card.exercise.is_some());
+        let planned =
+            self.open_plan().and_then(|plan| plan.lessons().find(|planned| planned.id == lesson.id));
+        self.presenting.get() != Presentation::No
+            && is_exercise
+            && planned.is_some_and(|planned| !planned.has_exercise)
+    }
+
+    /// The card after this one; a presentation leaves homework out. Reads signals.
+    pub(crate) fn next_card(self, lesson: &OpenLesson, card: usize) -> Option<usize> {
+        (card + 1..lesson.cards.len()).find(|card| !self.is_homework(lesson, *card))
+    }
+
+    /// The last card; a presentation leaves homework out.
+    pub(super) fn last_card_of(self, lesson: &OpenLesson) -> usize {
+        let cards = 0..lesson.cards.len();
+        untrack(|| cards.into_iter().rev().find(|card| !self.is_homework(lesson, *card))).unwrap_or(0)
+    }
+
+    /// How long the presentation has taken, and how long it and its lesson may take. Reads signals.
+    pub(crate) fn clock_text(self) -> String {
+        let seconds = self.extras.with(|extras| extras.seconds);
+        let elapsed = format!("{}:{:02}", seconds / 60, seconds % 60);
+        let id = self.session.open_lesson().map(|lesson| lesson.id.clone()).unwrap_or_default();
+        match self.open_plan().and_then(|plan| Some((plan.minutes(), plan.end_of(&id)?))) {
+            Some((minutes, end)) => format!("{elapsed} of {minutes} min, this lesson to {end}"),
+            None => elapsed,
         }
     }
 
@@ -61,8 +125,8 @@ impl Feature<LessonSignals> {
             self.reveal();
         } else if scroll_card(self.session) {
             // The card's next lines are in sight.
-        } else if card + 1 < lesson.cards.len() {
-            self.show_card(card + 1);
+        } else if let Some(next) = self.next_card(&lesson, card) {
+            self.show_card(next);
         } else if self.neighbor(true).is_some() {
             self.show_next();
         } else {
@@ -70,6 +134,11 @@ impl Feature<LessonSignals> {
             self.presenting.set(Presentation::AtEnd);
         }
     }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a lecture takes hours at most")]
+fn whole_seconds(millis: f64) -> u32 {
+    (millis / 1000.0).max(0.0) as u32
 }
 
 /// The open lesson's card in the page.

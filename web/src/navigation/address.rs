@@ -27,29 +27,20 @@ impl Feature<NavigationSignals> {
         match self.place.get() {
             // A lesson that lies beside the page opens for others too.
             Place::OwnLesson => {
-                let (card, solution) =
-                    self.session.lessons().state.with(|state| (state.card + 1, state.given.clone()));
-                match (self.session.files().beside.get(), self.session.lessons().own_text.get()) {
+                let lessons = self.session.lessons();
+                match (self.session.files().beside.get(), lessons.own_text.get()) {
                     (Some(name), _) => LinkTarget::Beside(name).into(),
                     (None, Some(text)) => {
-                        let is_for_class = self.session.lessons().is_for_class.get();
-                        Link {
-                            target: LinkTarget::LessonText { text, card, is_for_class },
-                            sliders: self.session.lessons().moved_sliders(),
-                            solution,
-                            ..Link::default()
-                        }
+                        let is_for_class = lessons.is_for_class.get();
+                        lessons.link_to(|card| LinkTarget::LessonText { text, card, is_for_class })
                     }
-                    (None, None) => LinkTarget::OwnLesson(card).into(),
+                    (None, None) => LinkTarget::OwnLesson(lessons.state.with(|state| state.card + 1)).into(),
                 }
             }
             Place::Workbench => self.with_question(self.workbench_link()),
             Place::Program => self.session.program().link(),
             Place::Lesson { id, .. } => {
-                let (card, solution) =
-                    self.session.lessons().state.with(|state| (state.card + 1, state.given.clone()));
-                let sliders = self.session.lessons().moved_sliders();
-                Link { target: LinkTarget::Lesson { id, card }, sliders, solution, ..Link::default() }
+                self.session.lessons().link_to(|card| LinkTarget::Lesson { id, card })
             }
             place => LinkTarget::Place(place).into(),
         }

@@ -28,18 +28,13 @@ impl Feature<NavigationSignals> {
             LinkTarget::LessonText { text, card, is_for_class } => {
                 self.session.lessons().is_for_class.set(is_for_class);
                 self.follow_lesson_text(text, card.saturating_sub(1));
-                self.session.lessons().move_sliders(link.sliders.as_deref());
-                self.follow_solution(&link);
+                self.session.lessons().follow_parts(&link);
             }
             LinkTarget::Lesson { id, card } => {
                 // Addresses count cards from 1. The number 0 names the first card, too.
                 self.go_to_and(
                     Place::Lesson { id, card: CardPlace::At(card.saturating_sub(1)) },
-                    move || {
-                        self.follow_step(&link);
-                        self.session.lessons().move_sliders(link.sliders.as_deref());
-                        self.follow_solution(&link);
-                    },
+                    move || self.session.lessons().follow_parts(&link),
                 );
             }
             LinkTarget::Preset(id) => self.follow_preset(&id, &link),
@@ -55,13 +50,6 @@ impl Feature<NavigationSignals> {
             LinkTarget::OwnFile => self.follow_own_file(link),
             // The card is counted from 1.
             LinkTarget::OwnLesson(card) => self.follow_own_lesson(card.saturating_sub(1)),
-        }
-    }
-
-    /// Shows the lines of a link in the exercise of the card that it opened.
-    fn follow_solution(self, link: &Link) {
-        if let Some(lines) = &link.solution {
-            self.session.lessons().show_given(lines.clone());
         }
     }
 

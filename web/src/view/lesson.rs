@@ -22,7 +22,7 @@ use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, flag, icon_button, on, text};
 use crate::view::lab;
-use crate::view::present::{end_slide, fit_card, present_button};
+use crate::view::present::{fit_card, follow_speaker, over_card, present_button};
 use crate::view::prose;
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
@@ -42,6 +42,7 @@ pub(crate) fn lesson(session: Session) -> AnyView {
         })
     };
     let swipe = Swipe::new(session);
+    follow_speaker(session);
     view! {
         <main
             class="lesson"
@@ -167,8 +168,8 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
             </div>
         </section>
         <section class="lesson-card" aria-label="Lesson">{body}</section>
-        {card_buttons(session, card_of, count)}
-        {end_slide(session)}
+        {card_buttons(session, card_of)}
+        {over_card(session)}
     }
     .into_any()
 }
@@ -433,7 +434,7 @@ fn grade_view(session: Session) -> AnyView {
 }
 
 /// The buttons back, play and next. On a phone they are at the lower edge, where the thumb is.
-fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView {
+fn card_buttons(session: Session, card_of: Memo<usize>) -> AnyView {
     let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
     let label = text(move || if is_playing.get() { "Pause" } else { "Play this card again" }.to_owned());
     let play = click(move || {
@@ -452,13 +453,14 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
     });
     let is_asked = flag(move || session.lessons().is_asked());
     let is_first = flag(move || card_of.get() == 0);
-    let is_last = Memo::new(move |_| card_of.get() + 1 >= count);
-    let next = click(move || {
-        if is_last.get_untracked() {
-            session.lessons().show_next();
-        } else {
-            session.lessons().show_card(card_of.get_untracked() + 1);
-        }
+    let next_card = Memo::new(move |_| {
+        let lesson = session.open_lesson()?;
+        session.lessons().next_card(&lesson, card_of.get())
+    });
+    let is_last = Memo::new(move |_| next_card.get().is_none());
+    let next = click(move || match next_card.get_untracked() {
+        Some(next) => session.lessons().show_card(next),
+        None => session.lessons().show_next(),
     });
     let next_label = text(move || match (is_last.get(), session.navigation().embed == Some(Embed::Lesson)) {
         (true, true) => "From the start".to_owned(),

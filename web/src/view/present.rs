@@ -1,6 +1,11 @@
 //! A lesson in a lecture room: the whole screen, large letters, and the keys of a clicker.
 
-use blockyard_lessons::course;
+mod room_code;
+mod speaker;
+
+pub(crate) use self::speaker::follow as follow_speaker;
+
+use blockyard_lessons::{Plan, PlanPart, course};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -9,13 +14,13 @@ use web_sys::Element;
 
 use crate::browser;
 use crate::effect::effect;
-use crate::lessons::{Presentation, card};
+use crate::lessons::{Presentation, PresentationExtras, card};
 use crate::link::LinkTarget;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::surface;
 use crate::view::export;
-use crate::view::kit::{button, click, flag};
+use crate::view::kit::{button, click, flag, text};
 
 /// The longest address that a slide shows.
 const LONGEST_SHOWN: usize = 160;
@@ -42,6 +47,10 @@ pub(crate) fn present_button(session: Session) -> AnyView {
                 {button("", "present", "Present", "The whole screen, for a lecture: PageDown, Space and a clicker go on", click(move || session.lessons().present()))}
             </span>
             <span hidden=flag(move || !is_on.get())>
+                <span class="quiet" data-testid="clock" hidden=flag(move || session.lessons().extras.with(|extras| extras.is_clock_hidden))>
+                    {text(move || session.lessons().clock_text())}
+                </span>
+                " "
                 {button("", "present-end", "End", "Ends the presentation (Escape)", click(move || session.lessons().end_presenting()))}
             </span>
         </span>
@@ -52,7 +61,7 @@ pub(crate) fn present_button(session: Session) -> AnyView {
 /// The sizes of a presented card's letters, as factors of the page's letters: the first for a card without a
 /// task, the second for a question or an exercise, before the answer and after it. The others are for cards
 /// that are longer than the screen, the last two for small screens.
-const SIZES: [f64; 6] = [1.5, 1.12, 1.02, 0.93, 0.85, 0.78];
+const SIZES: [f64; 6] = [1.5, 1.16, 1.08, 1.0, 0.85, 0.78];
 /// How many of the sizes a large screen uses: smaller letters could not be read from the last row of a room.
 const SIZES_OF_LARGE: usize = 4;
 /// Lower screens count as small, such as those of laptops and old projectors.
@@ -119,7 +128,9 @@ pub(crate) fn follow(session: Session) {
         let whole = document.clone();
         // The browser leaves the whole screen by itself at Escape, and the page gets no event of the key.
         browser::listen(&document, "fullscreenchange", move |_: ev::Event| {
-            if !browser::is_whole_screen(&whole) {
+            // A second window ends the whole screen, and not the presentation.
+            let has_speaker = session.lessons().extras.with_untracked(|extras| extras.has_speaker);
+            if !browser::is_whole_screen(&whole) && !has_speaker {
                 session.lessons().end_presenting();
             }
         });
@@ -141,7 +152,14 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
         }
         Presentation::Shown | Presentation::AtEnd => {}
     }
-    match event.key().as_str() {
+    let change = |change: fn(&mut PresentationExtras)| session.lessons().extras.update(change);
+    let name = event.key();
+    // Another key closes the code, and keeps its action.
+    if !name.eq_ignore_ascii_case("q") && session.lessons().extras.with_untracked(|extras| extras.shows_code)
+    {
+        change(|extras| extras.shows_code = false);
+    }
+    match name.as_str() {
         "PageDown" | " " | "ArrowRight" | "ArrowDown" | "Enter" => session.lessons().go_on(),
         "PageUp" | "Backspace" | "ArrowLeft" | "ArrowUp" => {
             let card = session.lessons().state.with_untracked(|state| state.card);
@@ -151,6 +169,10 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
                 None => session.lessons().show_previous(),
             }
         }
+        "n" | "N" => change(|extras| extras.has_speaker = !extras.has_speaker),
+        "t" | "T" => change(|extras| extras.is_clock_hidden = !extras.is_clock_hidden),
+        "q" | "Q" => change(|extras| extras.shows_code = !extras.shows_code),
+        "f" | "F" => browser::ask_for_whole_screen(),
         "b" | "B" | "." => session.lessons().presenting.set(Presentation::Blank),
         "Escape" => session.lessons().end_presenting(),
         _ => return false,
@@ -168,8 +190,13 @@ pub(crate) fn takes_key(session: Session, key: &str) -> bool {
     }
 }
 
+/// What a presentation shows over the card: the code of its address, and the last slide.
+pub(crate) fn over_card(session: Session) -> AnyView {
+    view! { {room_code::room_code(session)}{end_slide(session)} }.into_any()
+}
+
 /// The slide after the last card of the last lesson, until the teacher goes back.
-pub(crate) fn end_slide(session: Session) -> AnyView {
+fn end_slide(session: Session) -> AnyView {
     let is_end = Memo::new(move |_| session.lessons().presenting.get() == Presentation::AtEnd);
     let shown = move || {
         let open = untrack(|| session.open_lesson()).filter(|_| is_end.get())?;
@@ -177,6 +204,9 @@ pub(crate) fn end_slide(session: Session) -> AnyView {
         let is_planned = plan.contains(&open.id);
         let of_plan =
             course().filter(|lesson| plan.iter().any(|id| id == lesson.id)).map(|lesson| lesson.title);
+        let homework = Plan::of(&plan).filter(|_| is_planned);
+        let homework: Vec<_> =
+            homework.iter().flat_map(|plan| plan.parts).filter_map(PlanPart::homework_sentence).collect();
         let titles = if is_planned { of_plan.collect() } else { vec![open.title.as_str()] };
         let titles = titles
             .into_iter()
@@ -190,7 +220,9 @@ pub(crate) fn end_slide(session: Session) -> AnyView {
         // The link of a teacher's own lesson contains the lesson, so it is too long to be copied from a
         // screen.
         let address = Some(address).filter(|address| address.len() < LONGEST_SHOWN);
-        Some(view! { <ol class="bullets">{titles}</ol><p>{address}</p> }.into_any())
+        Some(
+            view! { <ol class="bullets">{titles}</ol><p>{homework.join(" ")}</p><p>{address}</p> }.into_any(),
+        )
     };
     view! {
         <section class="end-slide" role="status" data-testid="end-slide" hidden=flag(move || !is_end.get())>

@@ -1,6 +1,6 @@
 //! The run as a narrow timeline with a slider, on which the reader moves the cursor.
 
-use blockyard_figure::{Point, Size, describe_target, timeline_strip, timeline_strip_cursor};
+use blockyard_figure::{Mark, Point, Size, describe_target, timeline_strip, timeline_strip_cursor};
 use blockyard_record::MemoryState;
 use leptos::html;
 use leptos::prelude::*;
@@ -8,6 +8,7 @@ use web_sys::{HtmlCanvasElement, MouseEvent};
 
 use crate::effect::effect;
 use crate::frames::{self, Slot};
+use crate::lessons::Presentation;
 use crate::run::Run;
 use crate::session::Session;
 use crate::surface::{self, DrawnScene};
@@ -66,7 +67,11 @@ impl ScrubberStrip {
     fn draw_run(self, canvas: &HtmlCanvasElement) {
         let Some((session, size)) = self.room() else { return };
         let (run, view) = (session.run.get(), session.figures().timeline_view_or_fit());
-        let scene = timeline_strip(&run.series, &run.recording, &view, size);
+        let mut scene = timeline_strip(&run.series, &run.recording, &view, size);
+        // The title of the card on the screen is large enough.
+        if session.lessons().presenting.get() != Presentation::No {
+            scene.marks.retain(|mark| !matches!(mark, Mark::Text { .. }));
+        }
         surface::show(session, canvas, &scene);
         self.drawn.keep(scene);
     }

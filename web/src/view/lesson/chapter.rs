@@ -50,6 +50,16 @@ pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
         question.is_some_and(|question| lessons.answer_to(&lesson.id, card, question).is_none())
     };
     let asked = RwSignal::new(lesson.cards.iter().enumerate().map(is_open).collect::<Vec<_>>());
+    // A link may show answers.
+    effect(move || {
+        let revealed = lessons.revealed.get();
+        let is_shown = |(card, is_asked): (usize, &bool)| *is_asked && revealed.contains(&card);
+        if asked.with_untracked(|asked| asked.iter().enumerate().any(is_shown)) {
+            asked.update(|asked| {
+                asked.iter_mut().enumerate().for_each(|(card, asked)| *asked &= !revealed.contains(&card));
+            });
+        }
+    });
     let shown = Chapter { session, lesson: StoredValue::new(lesson.clone()), positions, played, asked };
     shown.follow_scroll();
     let cards = (0..lesson.cards.len()).map(|card| shown.card_view(card)).collect::<Vec<_>>();
@@ -81,6 +91,13 @@ impl Chapter {
     }
 
     fn set_asked(self, card: usize, is_asked: bool) {
+        self.session.lessons().revealed.update(|revealed| {
+            if is_asked {
+                revealed.remove(&card);
+            } else {
+                revealed.insert(card);
+            }
+        });
         self.asked.update(|asked| {
             if let Some(asked) = asked.get_mut(card) {
                 *asked = is_asked;

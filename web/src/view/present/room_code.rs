@@ -1,0 +1,89 @@
+//! A QR code that leads a class to the card on the screen.
+//!
+//! The page has no server, so the answers of phones reach nobody: each phone says whether its answer is
+//! right, and the speaker counts hands.
+
+use blockyard_figure::escaped;
+use blockyard_lessons::without_solutions;
+use leptos::prelude::*;
+use qrcode::{Color, EcLevel, QrCode};
+
+use crate::browser;
+use crate::link::{Link, LinkTarget};
+use crate::session::Session;
+use crate::view::kit::flag;
+
+/// Phones do not read the code of a longer address from the last row.
+const MAX_CHARS: usize = 300;
+/// The empty border that a code needs, in its modules.
+const BORDER: usize = 4;
+
+/// The code over the figure, beside the question.
+pub(crate) fn room_code(session: Session) -> AnyView {
+    let is_shown = Memo::new(move |_| session.lessons().extras.with(|extras| extras.shows_code));
+    let content = move || if is_shown.get() { content(&address(session)) } else { String::new() };
+    view! {
+        <section class="room-code" role="status" data-testid="room-code" hidden=flag(move || !is_shown.get()) inner_html=content></section>
+    }
+    .into_any()
+}
+
+/// The address of the card without the answer and without solutions. Reads signals.
+fn address(session: Session) -> String {
+    let mut link = Link { revealed: None, step: None, solution: None, ..session.navigation().link() };
+    if let LinkTarget::LessonText { text, is_for_class, .. } = &mut link.target {
+        (*text, *is_for_class) = (without_solutions(text), true);
+    }
+    format!("{}#{}", browser::address(), link.write())
+}
+
+fn content(address: &str) -> String {
+    let code = Some(address).filter(|address| address.len() <= MAX_CHARS);
+    let Some(svg) = code.and_then(svg) else {
+        return "<p>The link of this lesson is too long for a code. Put the lesson on a web server: <code>blockyard site</code>.</p>".to_owned();
+    };
+    let is_here = ["//127.", "//localhost", "//[::1]", "file:"].iter().any(|host| address.contains(host));
+    let warning = if is_here {
+        "<p><b>Phones cannot open this address: it is of this machine alone.</b> Open the page from a web server.</p>"
+    } else {
+        ""
+    };
+    format!("{svg}<p>{}</p>{warning}", escaped(address))
+}
+
+/// The code as SVG, dark on light in each theme.
+fn svg(text: &str) -> Option<String> {
+    let code = QrCode::with_error_correction_level(text, EcLevel::L).ok()?;
+    let (width, colors) = (code.width(), code.to_colors());
+    let size = width + 2 * BORDER;
+    let dark = colors.iter().enumerate().filter(|(_, color)| **color == Color::Dark);
+    let path: String =
+        dark.map(|(at, _)| format!("M{} {}h1v1h-1z", at % width + BORDER, at / width + BORDER)).collect();
+    Some(format!(
+        "<svg viewBox=\"0 0 {size} {size}\" role=\"img\" aria-label=\"QR code\" shape-rendering=\"crispEdges\">\
+         <path fill=\"#fff\" d=\"M0 0h{size}v{size}H0z\"/><path d=\"{path}\"/></svg>"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_code_and_a_long_one_says_what_to_do() {
+        let short = content("https://a.example/#lesson=reserved&card=2");
+        // Version 3 has 29 modules, and a border of 4 on each side.
+        assert!(
+            short.contains("viewBox=\"0 0 37 37\"") && short.contains("lesson=reserved&amp;card=2</p>"),
+            "{short}"
+        );
+        assert!(!short.contains("Phones cannot"));
+        assert!(
+            content("http://127.0.0.1:8080/#lesson=reserved&card=2")
+                .contains("Phones cannot open this address")
+        );
+        assert!(content(&"x".repeat(301)).contains("too long for a code"));
+    }
+}

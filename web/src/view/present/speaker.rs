@@ -1,0 +1,122 @@
+//! The speaker's window: the answer, the notes, the next card and the clock, which the class does not see.
+//!
+//! The window has no page of its own. This page writes into it, so that it needs no network and no messages.
+
+use std::cell::RefCell;
+
+use blockyard_figure::escaped;
+use blockyard_lessons::{PlayedCard, course, plain};
+use leptos::ev;
+use leptos::prelude::*;
+use web_sys::Window;
+
+use super::key;
+use crate::browser;
+use crate::effect::effect;
+use crate::session::Session;
+
+thread_local! {
+    static WINDOW: RefCell<Option<Window>> = const { RefCell::new(None) };
+}
+
+const HEAD: &str = "<title>Blockyard: speaker</title><style>
+:root{color-scheme:light dark;font:20px/1.45 system-ui,sans-serif}body{margin:1em;max-width:40em}
+#clock{font-size:1.6em;font-weight:700;margin:0}h1,h2,p{margin:0 0 .4em}h1,h2{font-size:1em}section{border-top:1px solid;padding:.6em 0}small{opacity:.75}
+</style>";
+
+/// Opens, fills and closes the window as the presentation wants it.
+pub(crate) fn follow(session: Session) {
+    let lessons = session.lessons();
+    let is_wanted = Memo::new(move |_| lessons.extras.with(|extras| extras.has_speaker));
+    let close = || {
+        if let Some(window) = WINDOW.take() {
+            let _ = window.close();
+        }
+    };
+    on_cleanup(close);
+    effect(move || if is_wanted.get() { open(session) } else { close() });
+    effect(move || {
+        if is_wanted.get() {
+            write("card", &content(session));
+        }
+    });
+    effect(move || {
+        if is_wanted.get() {
+            write("clock", &lessons.clock_text());
+        }
+    });
+}
+
+fn open(session: Session) {
+    let opened = browser::window().and_then(|page| {
+        page.open_with_url_and_target_and_features("", "blockyard-speaker", "width=760,height=560").ok()?
+    });
+    let Some((window, document)) = opened.and_then(|window| Some((window.clone(), window.document()?)))
+    else {
+        session.show_error(
+            "The browser opened no second window. Allow this page to open windows, and press N again.",
+        );
+        return;
+    };
+    if let Some(root) = document.document_element() {
+        root.set_inner_html(&format!(
+            "<head>{HEAD}</head><body><p id=\"clock\"></p><div id=\"card\"></div>\
+             <p><small>Page down, Space: on. Page up: back. B: dark. Q: QR code. Move this window to your own screen, then press F in the other window.</small></p></body>"
+        ));
+    }
+    browser::listen(&document, "keydown", move |event: ev::KeyboardEvent| {
+        if key(session, &event) {
+            event.prevent_default();
+        }
+    });
+    browser::listen(&window, "pagehide", move |_: web_sys::Event| {
+        session.lessons().extras.update(|extras| extras.has_speaker = false);
+    });
+    WINDOW.set(Some(window));
+}
+
+fn write(id: &str, html: &str) {
+    WINDOW.with_borrow(|window| {
+        let document = window.as_ref().and_then(Window::document);
+        if let Some(element) = document.and_then(|document| document.get_element_by_id(id)) {
+            element.set_inner_html(html);
+        }
+    });
+}
+
+/// The card on the screen and the next one, as HTML. Reads signals.
+fn content(session: Session) -> String {
+    let lessons = session.lessons();
+    let Some(lesson) = session.open_lesson() else { return String::new() };
+    let (card, is_asked) = (lessons.state.with(|state| state.card), lessons.is_asked());
+    let Some(shown) = lesson.cards.get(card) else { return String::new() };
+    let title = |card: &PlayedCard| escaped(&plain(&card.title));
+    let mut html = format!(
+        "<section><h1>{}, card {} of {}: {}</h1>",
+        escaped(&lesson.title),
+        card + 1,
+        lesson.cards.len(),
+        title(shown)
+    );
+    if let Some(question) = &shown.question {
+        let because = escaped(&plain(&question.because));
+        html += &format!("<p>Answer: <b>{}</b>. {because}</p>", escaped(&question.right));
+    }
+    if !shown.notes.is_empty() {
+        html += &format!("<p>{}</p>", escaped(&plain(&shown.notes)));
+    }
+    html += "</section><section><h2>Next</h2><p>";
+    let next = lessons.next_card(&lesson, card).and_then(|next| lesson.cards.get(next));
+    let after = || course().find(|after| lessons.neighbor(true).is_some_and(|id| id == after.id));
+    html += &match (is_asked, next) {
+        (true, _) => "The answer.".to_owned(),
+        (false, Some(next)) => match &next.question {
+            Some(question) => format!("{}<br>Asks: {}", title(next), escaped(&plain(&question.text))),
+            None => title(next),
+        },
+        (false, None) => {
+            after().map_or("The end.".to_owned(), |after| format!("The lesson \"{}\"", after.title))
+        }
+    };
+    html + "</p></section>"
+}
