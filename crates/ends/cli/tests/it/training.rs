@@ -127,19 +127,25 @@ for _ in range(6):
 say("losses")
 "#;
 
-/// The chapter quotes the sheet of a sample; `…` stands for words that it leaves out.
+/// Two chapters quote the sheets of samples; `…` stands for words that they leave out.
 #[test]
-fn the_sheet_that_a_chapter_quotes_is_that_of_the_sample() {
-    let file = lessons().iter().find(|file| file.id == "what-to-change").unwrap();
-    let sample = measured().join("../../../web/samples/kept_losses.pickle.gz");
-    let called = blockyard([sample.to_str().unwrap()]);
+fn the_sheets_that_chapters_quote_are_those_of_the_samples() {
+    let samples = measured().join("../../../web/samples");
     let words = |text: &str| text.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" ");
-    let sheet = words(&called.out);
-    let card = file.text.split("## The sheet of a file").nth(1).and_then(|rest| rest.split("## ").next());
-    let quotes: Vec<&str> = card.unwrap().lines().filter(|line| line.starts_with("- ")).collect();
-    assert_eq!(quotes.len(), 5);
-    for piece in quotes.iter().flat_map(|line| line.split('`').nth(1).unwrap().split(" … ")) {
-        assert!(sheet.contains(&words(piece)), "{piece}: {sheet}");
+    for (id, title, files, count) in [
+        ("what-to-change", "## The sheet of a file", &["kept_losses"][..], 5),
+        ("ranks", "## The ranks are not alike", &["ranks.rank0", "ranks.rank1"], 2),
+    ] {
+        let file = lessons().iter().find(|file| file.id == id).unwrap();
+        let paths = files.iter().map(|name| samples.join(format!("{name}.pickle.gz")));
+        let paths: Vec<String> = paths.map(|path| path.to_str().unwrap().to_owned()).collect();
+        let sheet = words(&blockyard(paths.iter().map(String::as_str)).out);
+        let card = file.text.split(title).nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
+        let quotes: Vec<&str> = card.lines().filter(|line| line.starts_with("- ")).collect();
+        assert_eq!(quotes.len(), count, "{id}");
+        for piece in quotes.iter().flat_map(|line| line.rsplit('`').nth(1).unwrap().split(" … ")) {
+            assert!(sheet.contains(&words(piece)), "{piece}: {sheet}");
+        }
     }
 }
 
