@@ -166,8 +166,9 @@ impl LessonEditor {
         self.content.set(text);
         self.keep();
         self.delay.start(REST_MILLIS, move || {
-            self.check();
-            self.run_delay.start(RUN_MILLIS, move || self.run_program());
+            if self.check() {
+                self.run_delay.start(RUN_MILLIS, move || self.run_program());
+            }
         });
     }
 
@@ -179,10 +180,10 @@ impl LessonEditor {
         self.session.lessons().is_for_class.set(false);
     }
 
-    fn check(self) {
-        if let Some(whole) = untrack(|| self.try_whole()) {
-            let _ = self.checked.try_set(LessonCheck::of(&whole));
-        }
+    /// Checks the text; returns false once the editor is left.
+    fn check(self) -> bool {
+        let whole = untrack(|| self.try_whole());
+        whole.is_some_and(|whole| self.checked.try_set(LessonCheck::of(&whole)).is_none())
     }
 
     fn see_card(self) {

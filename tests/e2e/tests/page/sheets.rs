@@ -16,7 +16,7 @@ fn several_lessons_share_a_class_sheet() -> Result<()> {
             "document.querySelectorAll('[data-testid=choose-lesson]').forEach((box, place) => { if (place === 6 || place === 7) box.click(); })",
             &[],
         )?;
-        page.wait_text(&id("class-sheet"), "Sheets and keys of 2 lessons")?;
+        page.wait_text(&id("class-sheet"), "Print sheets and keys of 2 lessons")?;
         page.click(&id("class-sheet"))?;
         page.wait_until("location.hash === '#handout=reserved,workspaces'")?;
         page.wait_text(".handout", "Allocated and reserved, page 1 of")?;

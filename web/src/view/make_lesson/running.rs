@@ -14,11 +14,12 @@ use crate::program::loading_sentence;
 impl LessonEditor {
     /// Runs the program, if the lesson has one that has not run as it is now.
     pub(super) fn run_program(self) {
-        let program = self.content.with_untracked(|text| LessonProgram::of(text));
-        let Some(program) = program else { return self.said.set(String::new()) };
-        if self.requests.with_untracked(|block| program.has_run(block)) {
+        // The author may have left the editor.
+        let Some(program) = self.content.try_with_untracked(|text| LessonProgram::of(text)) else { return };
+        let has_run = |program: &LessonProgram| self.requests.with_untracked(|block| program.has_run(block));
+        let Some(program) = program.filter(|program| !has_run(program)) else {
             return self.said.set(String::new());
-        }
+        };
         self.said.set("The program runs.".to_owned());
         let job = ProgramJob {
             source: program.source.clone(),
@@ -44,7 +45,7 @@ impl LessonEditor {
                     self.requests.set(block);
                     say(String::new());
                     self.keep();
-                    self.check();
+                    let _ = self.check();
                 }
                 Err(why) => say(sentence(&why)),
             }

@@ -1,6 +1,6 @@
 //! The speaker's window: the answer, the notes, the next card and the clock, which the class does not see.
 //!
-//! The window has no page of its own. This page writes into it, so that it needs no network and no messages.
+//! The window is empty. This page writes into it, so that it needs no network and no messages.
 
 use std::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! The page for teachers about lessons on pages and servers of their own.
+//! The page for teachers about lessons on other pages and servers.
 
 use blockyard_lessons::{PLANS, course};
 use leptos::prelude::*;
