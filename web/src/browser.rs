@@ -192,6 +192,18 @@ pub(crate) fn now_millis() -> f64 {
     window().and_then(|window| window.performance()).map_or(0.0, |performance| performance.now())
 }
 
+/// The number of the day, as the days of the world's clock are counted.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a day of this century")]
+pub(crate) fn today() -> u64 {
+    (js_sys::Date::now() / 86_400_000.0) as u64
+}
+
+/// A number by chance.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 2^52")]
+pub(crate) fn random() -> u64 {
+    (js_sys::Math::random() * 2_f64.powi(52)) as u64
+}
+
 /// Device pixels per CSS pixel.
 pub(crate) fn pixel_ratio() -> f64 {
     window().map_or(1.0, |window| window.device_pixel_ratio()).clamp(0.5, 4.0)

@@ -263,7 +263,7 @@ impl Feature<LessonSignals> {
     /// Whether the open lesson is shown as a chapter, which scrolls; a presentation and a frame show its cards
     /// one by one. Reads signals.
     pub(crate) fn is_chapter(self) -> bool {
-        self.session.open_lesson().is_some_and(|lesson| !lesson.sliders.is_empty())
+        self.session.open_lesson().is_some_and(|lesson| lesson.is_chapter())
             && self.presenting.get() == Presentation::No
             && self.session.navigation().embed.is_none()
     }

@@ -267,7 +267,8 @@ fn target_of(key: &str, value: &str) -> Option<LinkTarget> {
     Some(match key {
         "lessons" => LinkTarget::Place(Place::Lessons),
         "glossary" => LinkTarget::Place(Place::Glossary(value)),
-        "quiz" => LinkTarget::Place(Place::Quiz),
+        // Links to the former row of all questions are in courses.
+        "practice" | "quiz" => LinkTarget::Place(Place::Practice),
         "teachers" => LinkTarget::Place(Place::Teachers(TeachersPage::from_name(&value))),
         "make-lesson" => LinkTarget::Place(Place::MakeLesson),
         "workbench" => LinkTarget::Place(Place::Workbench),
@@ -292,7 +293,7 @@ fn place_part(place: &Place) -> Option<String> {
         Place::Handout(ids) => Some(pair("handout", ids)),
         Place::Plan(ids) => Some(pair("plan", ids)),
         Place::Glossary(entry) => Some(optional_pair("glossary", entry)),
-        Place::Quiz => word("quiz"),
+        Place::Practice => word("practice"),
         Place::Teachers(page) => Some(optional_pair("teachers", page.name())),
         Place::MakeLesson => word("make-lesson"),
         Place::Workbench => word("workbench"),
@@ -397,7 +398,7 @@ mod tests {
         assert_eq!(both_ways(&step(LinkTarget::OwnFile)), "own-file&step=5");
         assert_eq!(both_ways(&LinkTarget::OwnLesson(3).into()), "own-lesson=3");
         let text = "---\nid: x\n---\n".to_owned();
-        let simple = [Place::Lessons, Place::Quiz, Place::MakeLesson, Place::Workbench];
+        let simple = [Place::Lessons, Place::Practice, Place::MakeLesson, Place::Workbench];
         for page in TeachersPage::ALL {
             both_ways(&LinkTarget::Place(Place::Teachers(page)).into());
         }

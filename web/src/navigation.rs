@@ -135,7 +135,7 @@ impl Feature<NavigationSignals> {
             Place::Lesson { .. } | Place::OwnLesson => of_lesson(),
             Place::Handout(_) => "Handout".to_owned(),
             Place::Glossary(_) => "The words".to_owned(),
-            Place::Quiz => "All questions".to_owned(),
+            Place::Practice => "Practice".to_owned(),
             Place::Teachers(_) => "For teachers".to_owned(),
             Place::MakeLesson => "Make a lesson".to_owned(),
         }

@@ -40,6 +40,7 @@ mod panels;
 mod paper;
 pub(crate) mod parts;
 mod player;
+mod practice;
 mod present;
 pub(crate) mod program;
 mod prose;
@@ -137,7 +138,7 @@ fn page() -> AnyView {
             Place::Lessons => parts::lessons(session, String::new()),
             Place::Plan(ids) => parts::lessons(session, ids),
             Place::Glossary(entry) => parts::words(session, entry),
-            Place::Quiz => parts::quiz(session),
+            Place::Practice => parts::practice(session),
             Place::Teachers(page) => parts::teachers(session, page),
             Place::MakeLesson => parts::make_lesson(session),
             Place::Handout(ids) => parts::handout(session, ids),

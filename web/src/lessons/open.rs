@@ -14,10 +14,10 @@ pub(crate) struct OpenLesson {
     pub(crate) title: String,
     pub(crate) cards: Vec<PlayedCard>,
     pub(crate) runs: Vec<PtrEq<Run>>,
-    /// The values that the reader moves; a lesson with any is a chapter, which scrolls.
+    /// The values that the reader moves, and the drawn values after them.
     pub(crate) sliders: Vec<Slider>,
-    /// The text of a chapter, which is played again when a value moves.
-    text: String,
+    /// The text of a lesson with such values, which is played again under other values; else empty.
+    pub(crate) text: String,
 }
 
 /// Why a lesson cannot be opened.
@@ -113,7 +113,12 @@ impl OpenLesson {
     /// The card whose exercise the reader's lines belong to: in a chapter that of the only exercise.
     pub(super) fn exercise_card(&self, card: usize) -> usize {
         let only = self.cards.iter().position(|card| card.exercise.is_some());
-        only.filter(|_| !self.sliders.is_empty()).unwrap_or(card)
+        only.filter(|_| self.is_chapter()).unwrap_or(card)
+    }
+
+    /// Whether the lesson has a value that the reader moves: such a lesson is a page that scrolls.
+    pub(crate) fn is_chapter(&self) -> bool {
+        !self.sliders.iter().all(Slider::is_drawn)
     }
 
     fn of(played: PlayedLesson, text: &str) -> Self {

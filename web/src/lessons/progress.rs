@@ -1,8 +1,9 @@
-//! The cards that the reader has seen and the exercises that are passed. The browser remembers them.
+//! The cards that the reader has seen, the exercises that are passed, and the questions that were practiced. The
+//! browser remembers them.
 
 use std::collections::BTreeSet;
 
-use blockyard_lessons::course;
+use blockyard_lessons::{Practice, course};
 use leptos::prelude::*;
 
 use super::LessonSignals;
@@ -27,6 +28,8 @@ pub(crate) type LessonProgress = BTreeSet<CardProgress>;
 const KEY: &str = "blockyard.progress";
 /// The storage key of the card that the reader saw last.
 const LAST_KEY: &str = "blockyard.lesson";
+/// The storage key of the practice.
+const PRACTICE_KEY: &str = "blockyard.practice";
 
 /// The lesson and the card, from 0, that the reader saw last on an earlier visit.
 pub(super) fn recall_last() -> Option<(String, usize)> {
@@ -61,6 +64,20 @@ fn read(text: &str) -> LessonProgress {
 }
 
 impl Feature<LessonSignals> {
+    /// How the reader stands with the questions that were practiced on earlier visits.
+    pub(crate) fn recall_practice(self) -> Practice {
+        let is_own = self.session.navigation().embed.is_none();
+        let text = is_own.then(|| browser::recall(PRACTICE_KEY)).flatten();
+        text.map(|text| Practice::read(&text)).unwrap_or_default()
+    }
+
+    /// Keeps the practice on the reader's machine only.
+    pub(crate) fn remember_practice(self, practice: &Practice) {
+        if self.session.navigation().embed.is_none() {
+            browser::remember(PRACTICE_KEY, &practice.written());
+        }
+    }
+
     pub(super) fn remember_card(self, id: &str, card: usize) {
         let is_bundled = course().any(|lesson| lesson.id == id);
         if is_bundled && self.session.navigation().embed.is_none() {

@@ -24,8 +24,8 @@ pub(crate) enum Place {
     Glossary(String),
     /// Lessons in an order of a teacher's, by their ids with commas between them.
     Plan(String),
-    /// All questions of all lessons.
-    Quiz,
+    /// Questions of all lessons, mixed.
+    Practice,
     /// A page for teachers.
     Teachers(TeachersPage),
     /// The editor of a lesson.

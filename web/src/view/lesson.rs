@@ -1,5 +1,6 @@
 //! A lesson: the card beside the stage that shows the card's run.
 
+mod answer;
 mod chapter;
 mod exercise_run;
 mod question;
@@ -10,7 +11,8 @@ use blockyard_record::Bytes;
 use leptos::ev;
 use leptos::prelude::*;
 
-pub(crate) use self::question::{answer_sentence, choice_mark};
+pub(crate) use self::answer::answer_field;
+pub(crate) use self::question::{answer_sentence, stopped};
 use crate::browser;
 use crate::effect::effect;
 use crate::lessons::{LessonState, OpenLesson, region};
@@ -216,7 +218,7 @@ fn step_line(session: Session) -> AnyView {
         };
         let tried = if tried.is_empty() { tried } else { sentence(&tried) };
         // A chapter speaks PyTorch alone, and the title is a statement of the workload language.
-        let is_chapter = session.open_lesson().is_some_and(|lesson| !lesson.sliders.is_empty());
+        let is_chapter = session.open_lesson().is_some_and(|lesson| lesson.is_chapter());
         let title = if is_chapter { String::new() } else { format!("{}. ", words.title) };
         (title + &sentence(&said), tried)
     });

@@ -1,19 +1,16 @@
-//! The pages of "Learn": the list of lessons, the glossary, and all questions.
+//! The pages of "Learn": the list of lessons and the glossary.
 
 use blockyard_lessons::{
-    GlossaryEntry, Lesson, LessonFile, PARTS, PlayedLesson, QuizItem, RightAnswers, card_figure, glossary,
-    lessons, plain, question_figure, quiz,
+    GlossaryEntry, Lesson, LessonFile, PARTS, PlayedLesson, card_figure, glossary, lessons, plain,
 };
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::effect::effect;
-use crate::lessons::{CardProgress, GivenAnswer};
+use crate::lessons::CardProgress;
 use crate::link::LinkTarget;
 use crate::navigation::{CardPlace, Place, TeachersPage};
 use crate::session::Session;
-use crate::view::kit::{button, check, click, flag, on, text};
-use crate::view::lesson::{answer_sentence, choice_mark};
+use crate::view::kit::{button, click, flag, on, text};
 use crate::view::prose;
 
 /// The facts about a lesson that lists show.
@@ -142,7 +139,7 @@ fn list(session: Session) -> AnyView {
             </p>
             <p class="cluster">
                 {crate::view::home::continue_button(session, "primary large").or_else(|| start_button(session))}
-                {button("large", "to-quiz", "All questions in a row", "", click(move || session.navigation().go_to(Place::Quiz)))}
+                {button("large", "to-practice", "Practice", "", click(move || session.navigation().go_to(Place::Practice)))}
                 {button("large", "to-glossary", "The words", "", click(move || session.navigation().go_to(Place::Glossary(String::new()))))}
             </p>
             <div class="course" data-testid="lessons">{parts}</div>
@@ -275,153 +272,6 @@ fn word(session: Session, entry: &GlossaryEntry, is_sought: bool, is_hidden: Sig
                 {taught}
             </dd>
         </div>
-    }
-    .into_any()
-}
-
-pub(crate) fn all_questions(session: Session) -> AnyView {
-    let items = quiz().unwrap_or_default();
-    let given =
-        items.iter().filter_map(|item| session.lessons().answer_to(&item.lesson, item.card, &item.question));
-    let begun = given
-        .fold((0_usize, 0_usize), |(right, count), given| (right + usize::from(given.is_right), count + 1));
-    let score = RwSignal::new(begun);
-    let count = items.len();
-    let is_filtered = RwSignal::new(false);
-    let entries =
-        items.into_iter().map(|item| quiz_question(session, item, score, is_filtered)).collect::<Vec<_>>();
-    let result = text(move || {
-        let (right, answered) = score.get();
-        format!("{right} right of {answered} answered, {count} in all")
-    });
-    view! {
-        <main class="page">
-            <h1>"All questions"</h1>
-            <p class="lead">"Every question of the lessons, one after the other; the allocator has the answers."</p>
-            <p class="score" role="status" data-testid="score">{result}</p>
-            {check("quiz-open", "Only what is not answered, or was wrong", "", Signal::from(is_filtered), move |is_on| is_filtered.set(is_on))}
-            <ol class="quiz" data-testid="quiz">{entries}</ol>
-        </main>
-    }
-    .into_any()
-}
-
-fn quiz_question(
-    session: Session,
-    item: QuizItem,
-    score: RwSignal<(usize, usize)>,
-    is_filtered: RwSignal<bool>,
-) -> AnyView {
-    let state = RwSignal::new(session.lessons().answer_to(&item.lesson, item.card, &item.question));
-    let problem = RwSignal::new(String::new());
-    let question = item.question.clone();
-    let (lesson, card) = (item.lesson.clone(), item.card);
-    let answer = StoredValue::new_local(move |answer: &str| {
-        if state.get_untracked().is_some() {
-            return;
-        }
-        match GivenAnswer::new(&question, answer) {
-            Ok(given) => {
-                problem.set(String::new());
-                session.lessons().remember_answer(&lesson, card, Some(&given.raw));
-                score.update(|(right, answered)| {
-                    *right += usize::from(given.is_right);
-                    *answered += 1;
-                });
-                state.set(Some(given));
-            }
-            Err(why) => problem.set(why),
-        }
-    });
-    let field = answer_field(&item.question.answers, state, answer);
-    let asked = item.question.clone();
-    let because = item.question.because.clone();
-    let result = move || match state.get() {
-        None => view! { <p role="status">{problem.get()}</p> }.into_any(),
-        Some(given) => {
-            let class = if given.is_right { "verdict is-right" } else { "verdict is-wrong" };
-            let (words, because) = (answer_sentence(&asked, &given), prose::inlines(session, &because));
-            view! { <p class=class role="status">{words}" "{because}</p> }.into_any()
-        }
-    };
-    let (lesson, card) = (item.lesson.clone(), item.card);
-    let again = click(move || {
-        let Some(given) = state.get_untracked() else { return };
-        session.lessons().remember_answer(&lesson, card, None);
-        score.update(|(right, answered)| {
-            *right = right.saturating_sub(usize::from(given.is_right));
-            *answered = answered.saturating_sub(1);
-        });
-        state.set(None);
-    });
-    // A question that is answered right stays in sight until the reader filters again.
-    let was_right =
-        StoredValue::new(state.with_untracked(|state| state.as_ref().is_some_and(|given| given.is_right)));
-    effect(move || {
-        is_filtered.track();
-        was_right.set_value(state.with_untracked(|state| state.as_ref().is_some_and(|given| given.is_right)));
-    });
-    let is_hidden = flag(move || is_filtered.get() && was_right.get_value());
-    let drawn = RwSignal::new_local(None::<PlayedLesson>);
-    let lesson = item.lesson.clone();
-    let draw = click(move || drawn.set(played(&lesson)));
-    let figure = Memo::new(move |_| {
-        let theme = session.appearance().shown_theme();
-        drawn.with(|lesson| question_figure(lesson.as_ref()?, card, theme).ok()).unwrap_or_default()
-    });
-    let place = Place::Lesson { id: item.lesson, card: CardPlace::At(item.card) };
-    view! {
-        <li hidden=is_hidden>
-            <p>{prose::inlines(session, &item.question.text)}</p>
-            <div class="drawn" inner_html=text(move || figure.get())></div>
-            <div class="choices">{field}</div>
-            {result}
-            <p class="cluster quiet">
-                <span hidden=flag(move || figure.with(|figure| !figure.is_empty()))>
-                    {button("link", "quiz-figure", "The figure of the question", "", draw)}
-                </span>
-                <span hidden=flag(move || state.with(Option::is_none))>
-                    {button("link", "quiz-again", "Answer again", "", again)}
-                </span>
-                {place_link(session, place, item.title)}
-            </p>
-        </li>
-    }
-    .into_any()
-}
-
-/// A button for each choice, or else a field for the answer. Both call `answer`.
-pub(super) fn answer_field<F: Fn(&str) + 'static>(
-    answers: &RightAnswers,
-    state: RwSignal<Option<GivenAnswer>>,
-    answer: StoredValue<F, LocalStorage>,
-) -> AnyView {
-    let is_done = flag(move || state.with(Option::is_some));
-    if let RightAnswers::Choices(choices) = answers {
-        let buttons = choices.iter().enumerate().map(|(place, choice)| {
-            let pick = click(move || answer.with_value(|answer| answer(&(place + 1).to_string())));
-            let given = move || state.with(|state| state.as_ref().map(|given| given.raw.clone()));
-            let mark = choice_mark(choice.is_right, place, given);
-            view! {
-                <button type="button" disabled=is_done on:click=pick>
-                    {plain(&choice.text)}{mark}
-                </button>
-            }
-            .into_any()
-        });
-        return buttons.collect::<Vec<_>>().into_any();
-    }
-    let typed = RwSignal::new(String::new());
-    let submit = on(move |event: leptos::ev::SubmitEvent| {
-        event.prevent_default();
-        answer.with_value(|answer| answer(&typed.get_untracked()));
-    });
-    let input = on(move |event: leptos::ev::Event| typed.set(event_target_value(&event)));
-    view! {
-        <form class="cluster" on:submit=submit>
-            <input class="field" aria-label="Your answer" autocomplete="off" disabled=is_done on:input=input />
-            <button type="submit" disabled=is_done>"Answer"</button>
-        </form>
     }
     .into_any()
 }

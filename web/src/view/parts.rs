@@ -73,8 +73,8 @@ part!(
     words in lessons: load_words, show_words(session: Session, entry: String) => view::lessons::words(session, entry)
 );
 part!(
-    /// The questions of all lessons.
-    quiz in lessons: load_quiz, show_quiz(session: Session) => view::lessons::all_questions(session)
+    /// Questions of all lessons, mixed.
+    practice in lessons: load_practice, show_practice(session: Session) => view::practice::practice(session)
 );
 part!(
     /// A page for teachers.

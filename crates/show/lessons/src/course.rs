@@ -2,8 +2,6 @@
 
 use crate::error::LessonError;
 use crate::glossary::Glossary;
-use crate::lesson::Lesson;
-use crate::question::LessonQuestion;
 
 /// A lesson without its text, as lists and links need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,36 +297,4 @@ pub fn current_id(id: &str) -> &str {
 /// Where its file is wrong, which a test rules out.
 pub fn glossary() -> Result<Glossary, LessonError> {
     Glossary::parse(include_str!("../../../../web/lessons/glossary.md"))
-}
-
-/// A question of a lesson, for a reader who wants all questions of the course.
-#[derive(Clone, Debug)]
-pub struct QuizItem {
-    /// The lesson's id.
-    pub lesson: String,
-    /// The lesson's title.
-    pub title: String,
-    /// The card that asks the question, counted from 0.
-    pub card: usize,
-    /// The question.
-    pub question: LessonQuestion,
-}
-
-/// The questions of all lessons, in order.
-///
-/// # Errors
-///
-/// Where a lesson's file is wrong, which a test rules out.
-pub fn quiz() -> Result<Vec<QuizItem>, LessonError> {
-    let mut items = Vec::new();
-    for file in lessons() {
-        let lesson = Lesson::parse(file.text)?.play()?;
-        for (card, played) in lesson.cards.into_iter().enumerate() {
-            if let Some(question) = played.question {
-                let (id, title) = (lesson.id.clone(), lesson.title.clone());
-                items.push(QuizItem { lesson: id, title, card, question });
-            }
-        }
-    }
-    Ok(items)
 }

@@ -135,7 +135,7 @@ impl Lesson {
             runs: Vec::new(),
             cards: Vec::new(),
             is_playable: capacity.is_some(),
-            is_chapter: !sliders.is_empty(),
+            is_chapter: !sliders.iter().all(Slider::is_drawn),
         };
         let program = LessonProgram::of(&text);
         let requests = program.as_ref().and_then(|program| requests_by_card(program, &document.sections));
@@ -206,7 +206,8 @@ impl Lesson {
         self.profile.as_deref()
     }
 
-    /// The values that the reader moves, in the order of the text; a lesson with any is a page that scrolls.
+    /// The values that the reader moves, in the order of the text, and the drawn values after them. A lesson
+    /// with a value that the reader moves is a page that scrolls.
     #[must_use]
     pub fn sliders(&self) -> &[Slider] {
         &self.sliders

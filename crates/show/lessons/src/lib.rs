@@ -7,8 +7,9 @@
 //!
 //! * [`Lesson`], [`PlayedLesson`], [`LessonQuestion`]: a lesson, its runs and its questions.
 //! * [`Exercise`], [`Goal`], [`Grade`]: exercises and the grades of answers.
-//! * [`PARTS`], [`course()`], [`lessons`], [`glossary()`], [`quiz`]: the lessons and the glossary that
-//!   Blockyard brings along, and plans of lectures ([`PLANS`]).
+//! * [`PARTS`], [`course()`], [`lessons`], [`glossary()`]: the lessons and the glossary that Blockyard brings
+//!   along, and plans of lectures ([`PLANS`]).
+//! * [`drawn_question`], [`Practice`]: a question with other numbers, and when a reader is asked again.
 //! * [`handout()`]: lessons on paper, with a key for the teacher.
 //! * [`archive_files`], [`exercise_of`], [`GradeRow`]: the files that a class hands in, and their grades.
 //!
@@ -58,7 +59,7 @@
 //! | `rerun settings=...` | plays the run so far once more, from its beginning, under other settings |
 //! | `outside` | the non-PyTorch memory of the process from this card on, for the figure and for `free`: `measured context` |
 //! | `predict` | a question: lines `question:`, `because:`, and `measure:`, perhaps with `choices:` or `draw:`, or several `choice:` |
-//! | `slider` | a value that the reader moves: lines `name:`, `label:`, `start:`, and `from:`, `to:`, `step:` or `stops:`; `name:` alone shows a slider again |
+//! | `slider` | a value that the reader moves: lines `name:`, `label:`, `start:`, and `from:`, `to:`, `step:` or `stops:`; `name:` alone shows a slider again, and without `label:` the value is drawn |
 //! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
 //! | `python start` | a Python program in place of the workload; the command or the page runs the program, and [`Exercise::grade_program`] grades the recording |
@@ -92,7 +93,9 @@
 //!
 //! *Sliders*: in the whole text, `$width` is the value of the slider `width`, `$[8192*width]` a product, and
 //! `$[8192/ranks]` a share, rounded up.
-//! [`Lesson::parse_at`] reads the lesson with other values than those it opens with.
+//! [`Lesson::parse_at`] reads the lesson with other values than those it opens with. A slider without a label is
+//! a *drawn value*: no card shows it, and [`drawn_question`] asks a question with other values. Everything that
+//! the lesson says has to hold for each of them.
 //!
 //! *Conditions*, in claims, goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at
 //! least`, `exactly`, `less than`, `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`),
@@ -121,6 +124,7 @@ mod markdown;
 mod measure;
 mod measured;
 mod played;
+mod practice;
 mod program_end;
 mod proof;
 mod quantity;
@@ -132,7 +136,7 @@ mod text;
 
 pub use course::{
     CourseLesson, CoursePart, EXERCISE_MINUTES, LessonFile, PARTS, PLANS, Plan, PlanPart, PlannedLesson,
-    QuizItem, course, current_id, glossary, lessons, quiz,
+    course, current_id, glossary, lessons,
 };
 pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
@@ -144,6 +148,7 @@ pub use handout::{Handout, card_figure, card_stage, handout, question_figure};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;
 pub use played::{MeasuredMemory, PlayedCard, PlayedLesson, PlayedRun};
+pub use practice::{Practice, PracticeCount, PracticeQuestion, drawn_question};
 pub use program_end::{EndedProgram, exception, failing_line};
 pub use proof::UnprovedWord;
 pub use quantity::{Quantity, QuantityKind};

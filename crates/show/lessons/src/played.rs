@@ -27,7 +27,7 @@ pub struct PlayedLesson {
     pub title: String,
     /// One sentence about what the lesson teaches.
     pub summary: String,
-    /// The values that the reader moves.
+    /// The values that the reader moves, and the drawn values after them.
     pub sliders: Vec<Slider>,
     /// The runs, in order; at least one.
     pub runs: Vec<PlayedRun>,

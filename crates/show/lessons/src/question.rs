@@ -103,6 +103,12 @@ impl LessonQuestion {
         ('a'..='z').zip(choices).find(|(_, choice)| choice.is_right).map(|(letter, _)| letter)
     }
 
+    /// Whether the run gives the question a value, so that the question has other numbers in another run.
+    #[must_use]
+    pub fn has_values(&self) -> bool {
+        !matches!(self.answers, RightAnswers::Choices(_)) || has_value(&self.text)
+    }
+
     /// How a size that the reader has drawn compares with the right size, in a sentence; `None` where no size
     /// is asked for.
     #[must_use]
@@ -161,6 +167,14 @@ impl LessonQuestion {
             }
         }
     }
+}
+
+fn has_value(text: &[Inline]) -> bool {
+    text.iter().any(|inline| match inline {
+        Inline::Value { .. } => true,
+        Inline::Strong(text) | Inline::Emphasis(text) | Inline::Link { text, .. } => has_value(text),
+        Inline::Text(_) | Inline::Code(_) => false,
+    })
 }
 
 /// How near a drawn answer has to be, in bytes: a fiftieth of its ruler.

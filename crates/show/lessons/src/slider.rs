@@ -1,4 +1,5 @@
-//! Sliders: values of a lesson that the reader moves. The lesson runs again with each value.
+//! Sliders: values of a lesson that the reader moves, and values that are drawn for the reader. The lesson runs
+//! again with each value.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -8,12 +9,14 @@ use blockyard_record::index_u32;
 use crate::document::{Field, Fields};
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 
-/// A value of a lesson that the reader moves. In the lesson's file the value is `$name`.
+/// A value of a lesson that the reader moves. In the lesson's file the value is `$name`. Without a label it is a
+/// *drawn value*: the reader sees no slider, and a question that is asked again has another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slider {
     name: String,
+    /// Empty for a drawn value.
     label: String,
-    /// The cards that show the slider; at least one.
+    /// The cards that show the slider: at least one, or none for a drawn value.
     cards: Vec<usize>,
     stops: Stops,
     start: usize,
@@ -41,13 +44,19 @@ impl Slider {
         (0..self.stop_count()).find(|position| self.value(*position) == value)
     }
 
-    /// What the slider moves, for people.
+    /// Whether the value is drawn, and no card shows a slider for it.
+    #[must_use]
+    pub fn is_drawn(&self) -> bool {
+        self.cards.is_empty()
+    }
+
+    /// What the slider moves, for people; empty for a drawn value.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// The cards that show the slider, from 0.
+    /// The cards that show the slider, from 0; none for a drawn value.
     #[must_use]
     pub fn cards(&self) -> &[usize] {
         &self.cards
@@ -108,8 +117,9 @@ impl Slider {
             }
             None => numbers(fields)?,
         };
-        let label = fields.require(place, "label")?.value.clone();
-        Ok(Self { name: name.value.clone(), label, cards: vec![card], stops, start })
+        let label = fields.get("label").map(|field| field.value.clone()).unwrap_or_default();
+        let cards = if label.is_empty() { Vec::new() } else { vec![card] };
+        Ok(Self { name: name.value.clone(), label, cards, stops, start })
     }
 }
 
@@ -142,7 +152,7 @@ fn unexpected(field: &Field, expected: &'static str) -> LessonError {
 /// The first word of a fence that makes a slider.
 pub(crate) const SLIDER: &str = "slider";
 
-/// The sliders of a text, in its order.
+/// The sliders of a text, in its order, and the drawn values after them.
 pub(crate) fn sliders(text: &str, errors: &mut Errors) -> Vec<Slider> {
     let mut found: Vec<Slider> = Vec::new();
     let lines: Vec<&str> = text.lines().collect();
@@ -160,7 +170,8 @@ pub(crate) fn sliders(text: &str, errors: &mut Errors) -> Vec<Slider> {
         fields.check("name, label, from, to, step, start, stops", &[], errors);
         let card = cards.saturating_sub(1);
         // A name alone shows a slider of an earlier card again.
-        let earlier = fields.get("name").filter(|_| fields.get("label").is_none());
+        let is_alone = ["label", "stops", "from"].iter().all(|key| fields.get(key).is_none());
+        let earlier = fields.get("name").filter(|_| is_alone);
         if let Some(slider) = earlier.and_then(|name| found.iter_mut().find(|other| other.name == name.value))
         {
             slider.cards.push(card);
@@ -173,6 +184,7 @@ pub(crate) fn sliders(text: &str, errors: &mut Errors) -> Vec<Slider> {
             found.push(slider);
         }
     }
+    found.sort_by_key(Slider::is_drawn);
     found
 }
 

@@ -20,7 +20,7 @@ const PLACES: [&str; 15] = [
     "#teachers=present",
     "#teachers=hand-out",
     "#teachers=host",
-    "#quiz",
+    "#practice",
     "#handout=reserved",
     "#preset=terms&step=6",
     "#preset=fragmentation&step=34",

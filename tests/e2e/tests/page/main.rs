@@ -22,6 +22,7 @@ mod one_file;
 mod opened;
 mod painted;
 mod play;
+mod practice;
 mod presenting;
 mod programs;
 mod recordings;

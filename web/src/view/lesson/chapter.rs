@@ -2,22 +2,23 @@
 //! lesson again.
 
 use blockyard_figure::{Changes, Size, Stage, StageForm, StageView, breakdown_text};
-use blockyard_lessons::{LessonQuestion, PlayedLesson, RightAnswers, Slider, card_stage};
+use blockyard_lessons::{LessonQuestion, PlayedLesson, Slider, card_stage};
 use blockyard_record::{MemoryState, Recording};
 use blockyard_workload::Workload;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
+use super::answer::answer_field;
 use super::{categories, exercise_view, question};
 use crate::browser;
 use crate::effect::effect;
-use crate::lessons::{GivenAnswer, OpenLesson, color_training, drawn_bytes, has_category, training_sums};
+use crate::lessons::{GivenAnswer, OpenLesson, color_training, has_category, training_sums};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface;
 use crate::view::kit::{button, click, flag, on, text};
-use crate::view::lessons::answer_field;
+use crate::view::practice;
 use crate::view::prose;
 use crate::view::stage::SMALL_PX;
 
@@ -330,14 +331,7 @@ impl Chapter {
             }
         });
         let is_done = flag(move || !self.is_asked(card));
-        let field = match &question.answers {
-            RightAnswers::Bytes(right) if question.ruler.is_some() => {
-                let right = question.place_percent(*right);
-                let draw = move |raw: String| answer.with_value(|answer| answer(&raw));
-                drawn_field(question, right, given, is_done, draw)
-            }
-            answers => view! { <div class="choices">{answer_field(answers, given, answer)}</div> }.into_any(),
-        };
+        let field = answer_field(question, given, is_done, answer);
         let result = move || {
             if self.is_asked(card) {
                 return view! { <p class="error" role="status">{problem.get()}</p> }.into_any();
@@ -358,6 +352,7 @@ impl Chapter {
             given.set(None);
             self.set_asked(card, true);
         });
+        let more = self.lesson.with_value(|lesson| practice::another(session, lesson, card));
         view! {
             <section class="predict" aria-label=format!("Question of card {}", card + 1)>
                 <h3>"Predict"</h3>
@@ -368,49 +363,9 @@ impl Chapter {
                     <span hidden=is_done>{button("link", "reveal", "Show me", "", click(move || self.reveal(card)))}</span>
                     <span hidden=flag(move || self.is_asked(card))>{button("link", "ask-again", "Answer again", "", again)}</span>
                 </p>
+                <div hidden=flag(move || self.is_asked(card))>{more}</div>
             </section>
         }
         .into_any()
     }
-}
-
-/// A ruler on which the reader draws a size. Once the question is answered, the right size lies over it.
-fn drawn_field(
-    question: &LessonQuestion,
-    right: f64,
-    given: RwSignal<Option<GivenAnswer>>,
-    is_done: Signal<bool>,
-    answer: impl Fn(String) + 'static,
-) -> AnyView {
-    let asked = StoredValue::new(question.clone());
-    let step = RwSignal::new(0_u32);
-    let drawn = Memo::new(move |_| {
-        let earlier = given.with(|given| drawn_bytes(&given.as_ref()?.raw));
-        earlier.unwrap_or_else(|| asked.with_value(|question| question.drawn_at(step.get())))
-    });
-    let words = text(move || drawn.get().to_string());
-    let mark = text(move || {
-        format!("width:{:.2}%", asked.with_value(|question| question.place_percent(drawn.get())))
-    });
-    let moved = on(move |event: ev::Event| step.set(event_target_value(&event).parse().unwrap_or_default()));
-    let take = click(move || answer(format!("{} B", drawn.get_untracked().get())));
-    let end = question.ruler.unwrap_or_default().to_string();
-    view! {
-        <div class="drawing">
-            <div class="drawn-bars" aria-hidden="true">
-                <span class="is-drawn" style=mark></span>
-                <span class="is-right" hidden=flag(move || !is_done.get()) style=format!("width:{right:.2}%")></span>
-            </div>
-            <p class="quiet drawn-ends" aria-hidden="true"><span>"0"</span><span>{end}</span></p>
-            <label class="slider" hidden=is_done>
-                <span>"Your mark: "<output class="value">{words}</output></span>
-                <input
-                    type="range" min="0" max=blockyard_lessons::DRAWN_STEPS.to_string() data-testid="draw"
-                    aria-valuetext=words prop:value=text(move || step.get().to_string()) on:input=moved
-                />
-            </label>
-            <p hidden=is_done>{button("primary", "draw-answer", "This is my mark", "", take)}</p>
-        </div>
-    }
-    .into_any()
 }

@@ -8,10 +8,14 @@ use crate::browser;
 use crate::lessons::{GivenAnswer, drawn_bytes};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, on, text};
+use crate::view::practice;
 use crate::view::prose;
 
 pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyView {
     let shown = question.clone();
+    let card = session.lessons().state.with_untracked(|state| state.card);
+    let more = untrack(|| session.open_lesson()).map(|lesson| practice::another(session, &lesson, card));
+    let is_open = flag(move || !session.lessons().state.with(|state| state.is_revealed));
     let heading = prose::inlines(session, &question.text);
     let input = answers(session, question);
     let result = move || {
@@ -36,6 +40,7 @@ pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyVi
             <p>{heading}</p>
             {input}
             {result}
+            <div hidden=is_open>{more}</div>
         </section>
     }
     .into_any()
@@ -43,7 +48,7 @@ pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyVi
 
 /// The words after a choice once the question is answered (`given` is the answer then, or empty if the reader
 /// gave none): whether the choice is right, and whether the reader chose it.
-pub(crate) fn choice_mark(
+pub(super) fn choice_mark(
     is_right: bool,
     index: usize,
     given: impl Fn() -> Option<String> + Send + Sync + 'static,
@@ -76,7 +81,7 @@ pub(crate) fn answer_sentence(question: &LessonQuestion, given: &GivenAnswer) ->
 }
 
 /// The words as a sentence that ends.
-pub(super) fn stopped(words: &str) -> String {
+pub(crate) fn stopped(words: &str) -> String {
     let stop = if words.ends_with(['.', '?', '!']) { "" } else { "." };
     format!("{words}{stop}")
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
     CourseLesson, EXERCISE_MINUTES, Exercise, ExerciseLanguage, Inline, Lesson, PARTS, PLANS, PlanPart,
-    PlayedLesson, RightAnswers, TextBlock, course, current_id, glossary, lessons, plain, quiz,
+    PlayedLesson, PracticeQuestion, RightAnswers, Slider, TextBlock, course, current_id, glossary, lessons, plain,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -65,7 +65,7 @@ fn a_former_lesson_leads_to_the_chapter_that_has_its_matter() {
 fn every_lesson_asks_a_question_and_has_an_exercise_with_hints() {
     for lesson in played() {
         let id = &lesson.id;
-        let most = if lesson.sliders.is_empty() { 9 } else { 12 };
+        let most = if lesson.sliders.iter().all(Slider::is_drawn) { 9 } else { 12 };
         assert!((4..=most).contains(&lesson.cards.len()), "{id}: {} cards", lesson.cards.len());
         assert!(lesson.cards.iter().any(|card| card.question.is_some()), "{id}");
         let exercises: Vec<_> = lesson.cards.iter().filter_map(|card| card.exercise.as_ref()).collect();
@@ -96,7 +96,7 @@ fn a_card_has_a_few_sentences_and_a_short_title() {
             let prose: Vec<String> = card.body.iter().filter_map(prose).collect();
             let count: usize = prose.iter().map(|text| sentence_count(text)).sum();
             // A chapter scrolls, and has room for more than a card.
-            let is_chapter = !lesson.sliders.is_empty();
+            let is_chapter = !lesson.sliders.iter().all(Slider::is_drawn);
             let (sentences, letters) = if is_chapter { (8, 800) } else { (4, 480) };
             let most = sentences + usize::from(card.exercise.is_some());
             assert!((1..=most).contains(&count), "{}, {title}: {count} sentences", lesson.id);
@@ -211,12 +211,12 @@ fn collect_links(text: &[Inline], linked: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn the_quiz_asks_every_question_once() {
+fn practice_has_every_question_once() {
     let count: usize = played()
         .iter()
         .map(|lesson| lesson.cards.iter().filter(|card| card.question.is_some()).count())
         .sum();
-    assert_eq!(quiz().unwrap().len(), count);
+    assert_eq!(PracticeQuestion::all(lessons()).len(), count);
     assert!(count >= lessons().len());
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockyard_lessons::{Lesson, LessonQuestion, PlayedLesson, Slider, TextBlock, lessons, plain};
+use blockyard_lessons::{
+    Lesson, LessonQuestion, PlayedLesson, RightAnswers, Slider, TextBlock, drawn_question, lessons, plain,
+};
 use blockyard_record::Bytes;
 use expect_test::expect;
 use proptest::prelude::*;
@@ -73,7 +75,7 @@ fn a_slider_that_cannot_be_moved_is_refused_with_its_place() {
         "name: rows\nlabel: Rows\nstops: one, two\nstart: three",
         "name: Rows\nlabel: Rows\nstops: one, two",
         "name: rows\nlabel: Rows\nfrom: 8\nto: 80",
-        "name: rows\nstops: one, two",
+        "name: rows",
     ];
     let errors = sliders.map(|lines| moved(&format!("## One\nText.\n```slider\n{lines}\n```\n"), 0));
     expect![[r#"
@@ -83,7 +85,7 @@ fn a_slider_that_cannot_be_moved_is_refused_with_its_place() {
         line 14, column 1: expected one of the stops, found "three"
         line 11, column 1: expected a name of lowercase letters, such as "width", found "Rows"
         line 10, column 1: a slider of numbers has no "start"
-        line 10, column 1: a slider has no "label"
+        line 10, column 1: a slider of numbers has no "from"
     "#]]
     .assert_eq(&(errors.join("\n") + "\n"));
 }
@@ -103,8 +105,8 @@ fn a_drawn_answer_is_compared_in_bytes() {
     assert_eq!(question.check("21 MiB"), Ok(false));
 }
 
-/// The questions with their right answers, which no slider changes: a reader may come back to an answered
-/// question with other values.
+/// The questions with their right answers, which no slider changes that the reader moves: a reader may come back
+/// to an answered question with other values.
 fn questions(lesson: &PlayedLesson) -> Vec<Option<&LessonQuestion>> {
     lesson.cards.iter().map(|card| card.question.as_ref()).collect()
 }
@@ -114,11 +116,14 @@ fn at(text: &str, positions: &[usize]) -> PlayedLesson {
     played.unwrap_or_else(|error| panic!("{positions:?}: {error}"))
 }
 
+fn is_chapter(lesson: &PlayedLesson) -> bool {
+    !lesson.sliders.iter().all(Slider::is_drawn)
+}
+
 #[test]
 fn a_chapter_shows_lines_of_pytorch_alone() {
     let mut count = 0;
-    for lesson in lessons().iter().map(|file| at(file.text, &[])).filter(|lesson| !lesson.sliders.is_empty())
-    {
+    for lesson in lessons().iter().map(|file| at(file.text, &[])).filter(is_chapter) {
         for block in lesson.cards.iter().flat_map(|card| &card.body) {
             let TextBlock::Code { text, .. } = block else { continue };
             count += 1;
@@ -131,9 +136,10 @@ fn a_chapter_shows_lines_of_pytorch_alone() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Every number and every comparison of a sentence is proved by its run at each place of each slider.
+    /// Every number and every comparison of a sentence is proved by its run at each place of each slider, and
+    /// at each drawn value. Exactly one choice of each question is right there, since the lesson plays.
     #[test]
-    fn sentences_are_true_wherever_the_sliders_are(places in proptest::collection::vec(any::<Index>(), 8)) {
+    fn sentences_are_true_wherever_the_sliders_are(places in proptest::collection::vec(any::<Index>(), 12)) {
         for file in lessons() {
             let first = Lesson::parse(file.text).unwrap();
             let sliders = first.sliders();
@@ -141,19 +147,24 @@ proptest! {
                 continue;
             }
             prop_assert!(sliders.len() <= places.len());
-            let positions: Vec<usize> =
+            let mut positions: Vec<usize> =
                 sliders.iter().zip(&places).map(|(slider, place)| place.index(slider.stop_count())).collect();
             let played = at(file.text, &positions);
             prop_assert!(played.notes.is_empty(), "{} at {positions:?}: {:?}", file.id, played.notes);
-            let opened = at(file.text, &[]);
+            for (position, slider) in positions.iter_mut().zip(sliders).filter(|(_, slider)| slider.is_drawn()) {
+                *position = slider.start();
+            }
+            let (played, opened) = (at(file.text, &positions), at(file.text, &[]));
             prop_assert_eq!(questions(&played), questions(&opened));
         }
     }
 }
 
-/// The words of a card without its numbers.
+/// The words of a card and of its question, without their numbers.
 fn words_of(lesson: &PlayedLesson, card: usize) -> String {
-    let words = body(lesson, card);
+    let question = lesson.cards[card].question.as_ref();
+    let asked = question.map(|question| plain(&question.text) + " " + &plain(&question.because));
+    let words = body(lesson, card) + &asked.unwrap_or_default();
     words.split_whitespace().filter(|word| !word.contains(|letter: char| letter.is_ascii_digit())).collect()
 }
 
@@ -194,5 +205,36 @@ fn sentences_are_true_at_every_place_of_each_slider() {
             let count = said.get(&card).map_or(1, BTreeSet::len);
             assert!(count >= cases, "{}, card {}: {count} of {cases} cases are said", file.id, card + 1);
         }
+    }
+}
+
+/// A question with a number, of a lesson with drawn values, has other numbers when it is asked again.
+#[test]
+fn each_question_of_a_chapter_is_asked_anew() {
+    for file in lessons() {
+        let opened = at(file.text, &[]);
+        if !opened.sliders.iter().any(Slider::is_drawn) {
+            continue;
+        }
+        for (card, played) in opened.cards.iter().enumerate() {
+            let has_number =
+                |question: &&LessonQuestion| plain(&question.text).contains(|c: char| c.is_ascii_digit());
+            let Some(question) = played.question.as_ref().filter(has_number) else { continue };
+            let drawn = drawn_question(file.text, card, 7, Some(question));
+            let drawn = drawn.unwrap_or_else(|| panic!("{}, card {}: no other numbers", file.id, card + 1));
+            let other = drawn.cards[card].question.as_ref().unwrap();
+            assert_ne!(plain(&question.text), plain(&other.text), "{}, card {}", file.id, card + 1);
+            assert_eq!(other.check(&right(other)), Ok(true));
+        }
+    }
+}
+
+/// The right answer as a reader types it.
+fn right(question: &LessonQuestion) -> String {
+    match &question.answers {
+        RightAnswers::Choices(choices) => {
+            (choices.iter().position(|choice| choice.is_right).unwrap() + 1).to_string()
+        }
+        RightAnswers::Bytes(_) | RightAnswers::Count(_) => question.right.clone(),
     }
 }

@@ -1,0 +1,244 @@
+//! Practice: questions with other numbers, and when a reader is asked each again.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::course::LessonFile;
+use crate::lesson::Lesson;
+use crate::played::PlayedLesson;
+use crate::question::LessonQuestion;
+
+/// How often values are drawn for a question that is to differ.
+const MAX_DRAWS: u64 = 16;
+
+/// The lesson with values drawn from `seed`, under which the question of the card differs from `shown`, or is
+/// any question if nothing is shown. `None` where no value changes the question
+/// ([`LessonQuestion::has_values`]).
+#[must_use]
+pub fn drawn_question(
+    text: &str,
+    card: usize,
+    seed: u64,
+    shown: Option<&LessonQuestion>,
+) -> Option<PlayedLesson> {
+    if shown.is_some_and(|question| !question.has_values()) {
+        return None;
+    }
+    let opened = Lesson::parse(text).ok()?;
+    if opened.sliders().is_empty() {
+        return shown.is_none().then(|| opened.play().ok()).flatten();
+    }
+    (0..MAX_DRAWS).find_map(|draw| {
+        let mut random = mixed(seed.wrapping_add(draw));
+        let mut position = |count: usize| {
+            random = mixed(random);
+            usize::try_from(random % count.max(1) as u64).unwrap_or(0)
+        };
+        let positions: Vec<usize> =
+            opened.sliders().iter().map(|slider| position(slider.stop_count())).collect();
+        let played = Lesson::parse_at(text, &positions).ok()?.play().ok()?;
+        let question = played.cards.get(card)?.question.as_ref()?;
+        (Some(question) != shown).then_some(played)
+    })
+}
+
+/// A number that depends on each bit of another: a step of SplitMix64.
+fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// A question of the course by its place.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PracticeQuestion {
+    /// The lesson's id.
+    pub lesson: String,
+    /// The card that asks the question, from 0.
+    pub card: usize,
+}
+
+impl PracticeQuestion {
+    /// The questions of these lessons, in their order. A file that is no lesson has none.
+    #[must_use]
+    pub fn all(files: &[LessonFile]) -> Vec<Self> {
+        let asked = |file: &LessonFile| {
+            let cards = Lesson::parse(file.text).map(|lesson| lesson.cards).unwrap_or_default();
+            let cards = cards.into_iter().enumerate().filter(|(_, card)| card.question.is_some());
+            cards.map(|(card, _)| Self { lesson: file.id.to_owned(), card }).collect::<Vec<_>>()
+        };
+        files.iter().flat_map(asked).collect()
+    }
+}
+
+/// After so many days a question is due again, by how often in a row it was answered right.
+const DAYS: [u64; 5] = [0, 1, 3, 7, 21];
+/// A question is mastered once it was answered right so often in a row, with days between the answers.
+const MASTERED: usize = 3;
+
+/// How a reader stands with each question that was practiced. Days are counted from any first day.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Practice(BTreeMap<PracticeQuestion, Practiced>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Practiced {
+    /// The place in [`DAYS`].
+    level: usize,
+    /// The day of the last answer.
+    day: u64,
+}
+
+impl Practiced {
+    fn due_day(self) -> u64 {
+        self.day.saturating_add(DAYS.get(self.level).copied().unwrap_or_default())
+    }
+}
+
+/// How many of some questions are mastered, due again, and not asked yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PracticeCount {
+    /// All.
+    pub all: usize,
+    /// Those that were answered right on several days in a row.
+    pub mastered: usize,
+    /// Those that were asked before and are due again.
+    pub due: usize,
+    /// Those that were never asked.
+    pub new: usize,
+}
+
+impl Practice {
+    /// Reads what [`Practice::written`] writes. Lines that cannot be read are left out.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        let practiced = |line: &str| {
+            let (place, stands) = line.split_once('=')?;
+            let (lesson, card) = place.split_once('/')?;
+            let (level, day) = stands.split_once('@')?;
+            let level = level.parse().ok().filter(|level| *level < DAYS.len())?;
+            let question = PracticeQuestion { lesson: lesson.to_owned(), card: card.parse().ok()? };
+            Some((question, Practiced { level, day: day.parse().ok()? }))
+        };
+        Self(text.lines().filter_map(practiced).collect())
+    }
+
+    /// The form for storage, a line for each question: `tensor/3=2@20787`.
+    #[must_use]
+    pub fn written(&self) -> String {
+        let mut text = String::new();
+        for (question, practiced) in &self.0 {
+            let _ =
+                writeln!(text, "{}/{}={}@{}", question.lesson, question.card, practiced.level, practiced.day);
+        }
+        text
+    }
+
+    /// Takes an answer. A right answer moves the question to the next interval, if it was due; a wrong one
+    /// moves the question to the first.
+    pub fn answer(&mut self, question: &PracticeQuestion, is_right: bool, day: u64) {
+        let before = self.0.get(question).copied();
+        let level = match before {
+            _ if !is_right => 0,
+            Some(before) if before.due_day() > day => return,
+            Some(before) => (before.level + 1).min(DAYS.len() - 1),
+            None => 1,
+        };
+        self.0.insert(question.clone(), Practiced { level, day });
+    }
+
+    /// The question to ask next: one that is due again, else one that was never asked, else the one that is due
+    /// first. Several of a kind are mixed by `seed`. The questions of `recent`, the last of which was asked last,
+    /// come after all others.
+    #[must_use]
+    pub fn next(
+        &self,
+        questions: &[PracticeQuestion],
+        recent: &[PracticeQuestion],
+        day: u64,
+        seed: u64,
+    ) -> Option<PracticeQuestion> {
+        let rank = |question: &PracticeQuestion| match self.0.get(question) {
+            Some(practiced) if practiced.due_day() <= day => 0,
+            None => 1,
+            Some(practiced) => 1 + practiced.due_day().saturating_sub(day),
+        };
+        let others = questions.iter().filter(|question| !recent.contains(question));
+        let first = others.clone().map(rank).min();
+        let first: Vec<_> = others.filter(|question| Some(rank(question)) == first).collect();
+        let place = usize::try_from(mixed(seed) % first.len().max(1) as u64).unwrap_or(0);
+        first.get(place).copied().or(recent.first()).cloned()
+    }
+
+    /// How the reader stands with these questions.
+    pub fn count<'a>(
+        &self,
+        questions: impl IntoIterator<Item = &'a PracticeQuestion>,
+        day: u64,
+    ) -> PracticeCount {
+        let mut count = PracticeCount::default();
+        for question in questions {
+            count.all += 1;
+            match self.0.get(question) {
+                None => count.new += 1,
+                Some(practiced) => {
+                    count.mastered += usize::from(practiced.level >= MASTERED);
+                    count.due += usize::from(practiced.due_day() <= day);
+                }
+            }
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(card: usize) -> PracticeQuestion {
+        PracticeQuestion { lesson: "tensor".to_owned(), card }
+    }
+
+    #[test]
+    fn a_right_answer_waits_longer_each_time_and_a_wrong_one_comes_back_at_once() {
+        let (one, two) = (question(1), question(2));
+        let all = [one.clone(), two.clone()];
+        let mut practice = Practice::default();
+        assert_eq!(practice.count(&all, 5), PracticeCount { all: 2, new: 2, ..PracticeCount::default() });
+        practice.answer(&one, true, 5);
+        assert_eq!(practice.next(&all, &[], 5, 0), Some(two.clone()), "a new question before a known one");
+        practice.answer(&two, false, 5);
+        assert_eq!(practice.count(&all, 5).due, 1);
+        assert_eq!(practice.next(&all, &[], 5, 0), Some(two.clone()), "the wrong one is due");
+        assert_eq!(
+            practice.next(&all, std::slice::from_ref(&two), 5, 0),
+            Some(one.clone()),
+            "but not at once"
+        );
+        assert_eq!(
+            practice.next(&all, &all, 5, 0),
+            Some(one.clone()),
+            "where all are recent, the first of them"
+        );
+        // On the same day another right answer moves nothing up.
+        practice.answer(&one, true, 5);
+        assert_eq!(practice.count([&one], 6).due, 1);
+        for day in [6, 9] {
+            practice.answer(&one, true, day);
+        }
+        assert_eq!(practice.count([&one], 15), PracticeCount { all: 1, mastered: 1, ..Default::default() });
+        assert_eq!(practice.count([&one], 16).due, 1);
+        practice.answer(&one, false, 10);
+        assert_eq!(practice.count([&one], 10).mastered, 0);
+    }
+
+    #[test]
+    fn what_was_practiced_comes_back_and_damage_is_left_out() {
+        let mut practice = Practice::default();
+        practice.answer(&question(1), true, 20_787);
+        practice.answer(&question(3), false, 20_788);
+        assert_eq!(practice.written(), "tensor/1=1@20787\ntensor/3=0@20788\n");
+        assert_eq!(Practice::read(&practice.written()), practice);
+        assert_eq!(Practice::read("tensor/1=9@1\nnothing\ntensor/x=1@2\n"), Practice::default());
+    }
+}
