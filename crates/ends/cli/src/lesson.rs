@@ -2,6 +2,7 @@
 
 mod answers;
 mod handout;
+mod mutants;
 #[cfg(feature = "python")]
 mod program;
 
@@ -42,6 +43,11 @@ pub(crate) struct LessonOptions {
     /// Print the workload or the Python program that the exercise begins with, to be saved and changed.
     #[arg(long, requires = "lessons", conflicts_with = "check")]
     pub(crate) start: bool,
+    /// Try small changes of the start and of the solution as answers, and print which pass: no line, a line left
+    /// out, smaller sizes, a program on the CPU, an expanded number. For authors: a change that passes is a
+    /// shortcut, or another right answer. The exit status is 1 if one passes.
+    #[arg(long, requires = "lessons", conflicts_with_all = ["check", "start"])]
+    pub(crate) mutate: bool,
     /// Write a printable handout of the lessons: one HTML file with the figures as SVG.
     #[arg(long, value_name = "OUT.html", requires = "lessons", conflicts_with_all = ["check", "start"])]
     pub(crate) handout: Option<PathBuf>,
@@ -87,6 +93,9 @@ pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
         out.write_all(exercise(lesson)?.start().as_bytes())?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if options.mutate {
+        return mutants::try_all(exercise(lesson)?);
     }
     match (options.check.as_slice(), &options.csv) {
         ([], _) => {}

@@ -3,11 +3,13 @@
 mod goal;
 mod grade;
 mod mistake;
+mod mutation;
 mod notes;
 
 pub use self::goal::{Goal, GoalResult};
 pub use self::grade::{Grade, GradeError};
 pub use self::mistake::RunOfLines;
+pub use self::mutation::Mutant;
 
 use std::ops::{ControlFlow, Range};
 

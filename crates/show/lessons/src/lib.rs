@@ -140,7 +140,7 @@ pub use course::{
 };
 pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
-pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError, RunOfLines};
+pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError, Mutant, RunOfLines};
 pub use glossary::{Glossary, GlossaryEntry};
 pub use grade_row::{GRADE_COLUMNS, GradeResult, GradeRow, exercise_of, grades_csv};
 pub use handed_in::{ArchiveFile, archive_files, student_name};

@@ -81,6 +81,36 @@ fn a_program_is_an_answer_too_and_every_solution_of_ours_passes_while_its_start_
     assert!(count >= 8, "{count} exercises are in Python");
 }
 
+/// The changes of our exercises that pass, each with the reason why it is a right answer.
+#[cfg(feature = "python")]
+const RIGHT_ANSWERS: [(&str, &str, &str); 6] = [
+    (
+        "tensor",
+        "solution: `torch.empty`",
+        "it has the same shape and type; what the numbers are is not asked",
+    ),
+    ("nvidia-smi", "start: `request` of line 1 cut to a part", "it frees the whole request before the cache"),
+    ("nvidia-smi", "solution: `torch.empty`", "a request of the same size, which is deleted all the same"),
+    ("nvidia-smi", "solution: `request` of line 1 cut to a part", "the result needs this part alone"),
+    ("nvidia-smi", "solution: `result` of line 2 cut to a part", "the part is the whole result"),
+    ("nvidia-smi", "start: and the cache emptied", "the request is deleted by then"),
+];
+
+/// The exercises of the four chapters. The other lessons with Python have changes that pass and are no answers.
+#[cfg(feature = "python")]
+#[test]
+fn no_small_change_of_our_exercises_passes() {
+    for id in ["tensor", "nvidia-smi", "training", "fragmentation"] {
+        let tried = blockyard(["lesson", id, "--mutate"]);
+        let passing: Vec<&str> = tried.out.lines().filter_map(|line| line.strip_prefix("PASSES ")).collect();
+        let right: Vec<&str> =
+            RIGHT_ANSWERS.iter().filter(|row| row.0 == id).map(|(_, change, _)| *change).collect();
+        assert_eq!(passing, right, "{id}: {}{}", tried.out, tried.err);
+        assert!(tried.out.lines().count() > 10, "{id}: {}", tried.out);
+        assert_eq!(tried.status, i32::from(!right.is_empty()), "{id}: {}", tried.err);
+    }
+}
+
 /// A teacher grades the files of a class with one command, which prints a line for each file.
 #[test]
 fn several_answers_have_a_line_each_and_one_that_cannot_be_read_stops_nobody() {

@@ -156,6 +156,14 @@ pub struct GoalResult {
 }
 
 impl GoalResult {
+    /// Misses a goal of a program that made no tensor on the GPU; that the program ends is not about the GPU.
+    pub(super) fn miss_without_tensors(&mut self) {
+        if self.is_met && self.goal != Goal(GoalKind::Ends).to_string() {
+            self.is_met = false;
+            "nothing was done on the GPU".clone_into(&mut self.because);
+        }
+    }
+
     /// Why the goal is met or not, where that says more than the goal: a program that runs to its end needs
     /// no reason.
     #[must_use]

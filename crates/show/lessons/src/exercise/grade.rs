@@ -131,6 +131,12 @@ impl Exercise {
         let stretch = RunStretch { from: 0, to, ..RunStretch::of(&workload, &recording) };
         let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
         let mut goals: Vec<_> = self.goals.iter().map(grade).collect();
+        let has_tensors = recording.events_from(0).any(|event| matches!(event, Event::Allocated { .. }));
+        let is_empty = self.language == ExerciseLanguage::Python && failure.is_none() && !has_tensors;
+        if is_empty {
+            // A program without a tensor on the GPU meets goals such as "at most" by doing nothing.
+            goals.iter_mut().for_each(GoalResult::miss_without_tensors);
+        }
         if failure.is_some() {
             // Goals that an unfinished program happens to meet do not count, and goals that it did not reach
             // are not listed beside the error.
@@ -139,10 +145,8 @@ impl Exercise {
         let missed: Vec<&str> =
             goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();
         let is_passed = missed.is_empty();
-        let has_tensors = recording.events_from(0).any(|event| matches!(event, Event::Allocated { .. }));
         // A goal without a reason is in the list of goals alone.
         let found: Vec<&str> = goals.iter().filter_map(GoalResult::reason).collect();
-        let is_empty = self.language == ExerciseLanguage::Python && failure.is_none() && !has_tensors;
         let why_missed = (!is_passed).then(|| {
             if is_empty {
                 "the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there.".to_owned()

@@ -194,6 +194,11 @@ fn a_program_without_a_tensor_on_the_gpu_is_told_so_and_a_stopped_one_has_met_no
         grade(end("", None)).sentence,
         "Not yet: the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there."
     );
+    // A goal of at most so many bytes is not met by doing nothing.
+    let goals = grade(end("", None)).goals;
+    let met: Vec<&str> = goals.iter().filter(|goal| goal.is_met).map(|goal| &*goal.goal).collect();
+    assert_eq!(met, ["the program runs to its end"]);
+    assert_eq!(goals[1].because, "nothing was done on the GPU");
     let stopped = grade(end("a = alloc 2 MiB", Some("ZeroDivisionError: division by zero\n")));
     assert!(!stopped.is_passed && stopped.goals.iter().all(|goal| !goal.is_met), "{:?}", stopped.goals);
     assert_eq!(stopped.goals.len(), 1);
