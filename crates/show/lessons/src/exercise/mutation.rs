@@ -155,9 +155,9 @@ fn with_calls(text: &str, function: &str, write: impl Fn(&str, &str) -> String) 
             out.extend([call.as_str(), piece]);
             continue;
         };
-        let options = arguments.split(", ").filter(|argument| argument.contains('='));
-        let options: String = options.map(|argument| format!(", {argument}")).collect();
-        let sizes: Vec<&str> = arguments.split(", ").filter(|argument| !argument.contains('=')).collect();
+        let (options, sizes): (Vec<&str>, Vec<&str>) =
+            arguments.split(", ").partition(|argument| argument.contains('='));
+        let options = [&[""], options.as_slice()].concat().join(", ");
         out.push_str(&write(&sizes.join(", "), &options));
         out.push_str(rest);
     }
