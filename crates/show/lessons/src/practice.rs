@@ -60,7 +60,7 @@ pub struct PracticeQuestion {
 }
 
 impl PracticeQuestion {
-    /// The questions of these lessons, in their order. A file that is no lesson has none.
+    /// The questions of these lessons, in their order. A file with an error has none.
     #[must_use]
     pub fn all(files: &[LessonFile]) -> Vec<Self> {
         let asked = |file: &LessonFile| {
