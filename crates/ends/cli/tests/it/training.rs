@@ -134,7 +134,7 @@ fn the_sheets_that_chapters_quote_are_those_of_the_samples() {
     let words = |text: &str| text.replace('`', "").split_whitespace().collect::<Vec<_>>().join(" ");
     for (id, title, files, count) in [
         ("what-to-change", "## The sheet of a file", &["kept_losses"][..], 5),
-        ("ranks", "## The ranks are not alike", &["ranks.rank0", "ranks.rank1"], 2),
+        ("ranks", "## The ranks are not alike", &["ranks.rank0", "ranks.rank1"][..], 2),
     ] {
         let file = lessons().iter().find(|file| file.id == id).unwrap();
         let paths = files.iter().map(|name| samples.join(format!("{name}.pickle.gz")));
