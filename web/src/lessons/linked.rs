@@ -50,9 +50,10 @@ impl Feature<LessonSignals> {
         let lesson = self.session.open_lesson().filter(|_| self.session.navigation().embed.is_none())?;
         let has_question = |card: usize| lesson.cards.get(card).is_some_and(|card| card.question.is_some());
         let (card, is_revealed) = self.state.with(|state| (state.card, state.is_revealed));
-        let cards = match self.is_chapter() {
-            true => self.revealed.get(),
-            false => [card].into_iter().filter(|_| is_revealed).collect(),
+        let cards = if self.is_chapter() {
+            self.revealed.get()
+        } else {
+            [card].into_iter().filter(|_| is_revealed).collect()
         };
         let numbers: Vec<_> =
             cards.into_iter().filter(|card| has_question(*card)).map(|card| (card + 1).to_string()).collect();

@@ -44,7 +44,7 @@ impl Feature<LessonSignals> {
         self.extras.set(PresentationExtras { began_millis, ..PresentationExtras::default() });
         browser::each_second(move |_| {
             let is_on = self.presenting.get_untracked() != Presentation::No
-                && self.extras.with_untracked(|extras| extras.began_millis == began_millis);
+                && self.extras.with_untracked(|extras| (extras.began_millis - began_millis).abs() < 1.0);
             if is_on {
                 let seconds = whole_seconds(browser::now_millis() - began_millis);
                 self.extras.update(|extras| extras.seconds = seconds);

@@ -254,11 +254,8 @@ pub fn split_recorded(text: &str) -> (String, String) {
     let (mut own, mut block, mut is_recorded) = (String::new(), String::new(), false);
     for line in text.split_inclusive('\n') {
         is_recorded |= line.strip_prefix("```").is_some_and(|info| info.starts_with(RECORDED));
-        if is_recorded {
-            block.push_str(line)
-        } else {
-            own.push_str(line)
-        }
+        let part = if is_recorded { &mut block } else { &mut own };
+        part.push_str(line);
         is_recorded &= line.trim_end() != "```";
     }
     if !block.is_empty() {

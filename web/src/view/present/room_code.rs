@@ -3,6 +3,8 @@
 //! The page has no server, so the answers of phones reach nobody: each phone says whether its answer is
 //! right, and the speaker counts hands.
 
+use std::fmt::Write as _;
+
 use blockyard_figure::escaped;
 use blockyard_lessons::without_solutions;
 use leptos::prelude::*;
@@ -57,8 +59,10 @@ fn svg(text: &str) -> Option<String> {
     let (width, colors) = (code.width(), code.to_colors());
     let size = width + 2 * BORDER;
     let dark = colors.iter().enumerate().filter(|(_, color)| **color == Color::Dark);
-    let path: String =
-        dark.map(|(at, _)| format!("M{} {}h1v1h-1z", at % width + BORDER, at / width + BORDER)).collect();
+    let mut path = String::new();
+    for (at, _) in dark {
+        let _ = write!(path, "M{} {}h1v1h-1z", at % width + BORDER, at / width + BORDER);
+    }
     Some(format!(
         "<svg viewBox=\"0 0 {size} {size}\" role=\"img\" aria-label=\"QR code\" shape-rendering=\"crispEdges\">\
          <path fill=\"#fff\" d=\"M0 0h{size}v{size}H0z\"/><path d=\"{path}\"/></svg>"

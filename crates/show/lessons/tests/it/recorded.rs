@@ -7,6 +7,7 @@ use blockyard_lessons::{
 };
 use blockyard_record::{Bytes, Recording};
 use blockyard_replay::{RunSettings, run};
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 
 const LESSON: &str = "---
@@ -39,7 +40,8 @@ del a
 
 /// The run of a program, as the allocator decides, with the line of each request.
 fn played(text: &str) -> Recording {
-    let settings = RunSettings { title: String::new(), config: Default::default(), capacity: Bytes::mib(64) };
+    let settings =
+        RunSettings { title: String::new(), config: AllocatorConfig::default(), capacity: Bytes::mib(64) };
     run(&Workload::parse(text).unwrap(), &settings, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
