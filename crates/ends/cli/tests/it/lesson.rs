@@ -328,11 +328,11 @@ fn a_file_of_ones_own_is_a_lesson_and_its_errors_have_a_place() {
 #[cfg(feature = "python")]
 #[test]
 fn a_lesson_in_python_runs_its_program() {
-    let text = "---\nid: two\ntitle: Two\nsummary: Two tensors.\ncapacity: 64 MiB\n---\n\n## One\n{size a} in {reserved}.\n\n```python run\nimport torch\na = torch.empty(3 * 2**18, device=\"cuda\")\n```\n\n## Two\n{cached} are cached.\n\n```python run\nb = a.to(torch.float16)\ndel a\n```\n";
+    let text = "---\nid: two\ntitle: Two\nsummary: Two tensors.\ncapacity: 64 MiB\n---\n\n## One\n{size a} in {reserved}.\n\n```python run\nimport torch\na = torch.empty(3 * 2**18, device=\"cuda\")\n```\n\n## The copy\n{cached} are cached.\n\n```python run\nb = a.to(torch.float16)\ndel a\n```\n";
     let path = file("two.md", text);
     let read = blockyard(["lesson", &path]);
     assert_eq!((read.status, read.err.as_str()), (0, ""), "{}", read.err);
-    for said in ["3 MiB in 20 MiB.", "18.50 MiB are cached.", "a = torch.empty(3 * 2**18, device=\"cuda\")"] {
+    for said in ["3 MiB in 20 MiB.", "18.5 MiB are cached.", "a = torch.empty(3 * 2**18, device=\"cuda\")"] {
         assert!(read.out.contains(said), "{said}: {}", read.out);
     }
     let wrong = file("wrong.md", &text.replace("del a", "del z"));
