@@ -19,7 +19,6 @@ use crate::text_width::{first_fitting, text_width_px};
 
 /// The lengths of a stage of some width.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_field_names, reason = "the unit belongs to the name")]
 pub(super) struct Metrics {
     pub(super) width_px: f32,
     pub(super) text_px: f32,
