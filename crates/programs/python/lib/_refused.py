@@ -4,7 +4,7 @@ import sys
 
 _NETWORK = "there is no network here; put the data into the program"
 _FILES = "there are no such files here; put the data into the program"
-_PROCESS = "a program here is one process"
+_PROCESS = "a program here is one process; call the function itself"
 _MODEL = "write the model out with torch.nn"
 _ADVICE = {
     "urllib": _NETWORK,

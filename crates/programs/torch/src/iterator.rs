@@ -49,6 +49,20 @@ pub(crate) fn common_device(inputs: &[&Tensor]) -> Result<Device> {
     Ok(device)
 }
 
+/// `common_device_check_failure`: all arguments of an operator have to lie where its first one lies.
+pub(crate) fn same_device(arguments: &[(&Tensor, &str)], method: &str) -> Result<()> {
+    let Some((first, _)) = arguments.first() else { return Ok(()) };
+    let device = first.device();
+    match arguments.iter().find(|(tensor, _)| tensor.device() != device) {
+        Some((tensor, name)) => runtime(format!(
+            "Expected all tensors to be on the same device, but got {name} is on {}, different from other tensors on \
+             {device} (when checking argument in method wrapper_CUDA_{method})",
+            tensor.device()
+        )),
+        None => Ok(()),
+    }
+}
+
 /// The type that the types of the inputs promote to.
 pub(crate) fn result_type(inputs: &[&Tensor]) -> Dtype {
     inputs

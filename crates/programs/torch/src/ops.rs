@@ -38,7 +38,7 @@ pub(crate) mod foreach;
 mod gated;
 mod grid;
 mod group_norm;
-mod host_values;
+pub(crate) mod host_values;
 pub(crate) mod index;
 mod integrate;
 mod interpolate;

@@ -265,6 +265,7 @@ impl Schema {
                     self.name
                 )));
             }
+            parameter.check_device(value)?;
             let value = parameter.convert(value).map_err(|expected| {
                 TorchError::Type(format!(
                     "{}(): argument '{name}' must be {expected}, not {}",
@@ -293,6 +294,14 @@ impl Schema {
 }
 
 impl Parameter {
+    /// A text that names no device is refused in the words of `torch.device`.
+    fn check_device(&self, value: &Value) -> Result<()> {
+        match (self.kind, value) {
+            (ArgumentKind::Device, Value::Str(text)) => Device::parse(text).map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
     /// The value as this parameter takes it, or the type that the value should have had.
     fn convert(&self, value: &Value) -> std::result::Result<Value, ExpectedType> {
         if self.is_optional && matches!(value, Value::None) {

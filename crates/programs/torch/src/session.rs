@@ -261,7 +261,7 @@ impl Session {
     pub fn device(&self, index: u8) -> Result<&Rc<SimulatedGpu>> {
         self.devices.get(usize::from(index)).ok_or_else(|| {
             TorchError::Runtime(
-                "CUDA error: invalid device ordinal\nCUDA kernel errors might be asynchronously reported at some other \
+                "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\nCUDA kernel errors might be asynchronously reported at some other \
                  API call, so the stacktrace below might be incorrect.\nFor debugging consider passing \
                  CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
                     .to_owned(),

@@ -10,6 +10,9 @@ use crate::memory::Category;
 use crate::sparse::SparseParts;
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, contiguous_strides, numel};
 
+/// The most elements of a tensor whose values are kept.
+const MAX_KNOWN: i64 = 4096;
+
 /// Sizes or strides.
 pub type Shape = Rc<[i64]>;
 
@@ -323,10 +326,28 @@ impl Tensor {
         self.0.version.borrow().get()
     }
 
-    /// Counts a change of the memory in place.
+    /// Counts a change of the memory in place. The values are not known from here on: an operator that
+    /// knows the new values sets them afterwards.
     pub(crate) fn bump_version(&self) {
         let version = self.0.version.borrow();
         version.set(version.get().wrapping_add(1));
+        drop(version);
+        self.forget_values();
+    }
+
+    /// The values of this tensor's elements are not known any more; those of other elements in its storage
+    /// stay.
+    pub(crate) fn forget_values(&self) {
+        if self.storage().values.borrow().is_none() {
+            return;
+        }
+        let unknown = (self.numel() <= MAX_KNOWN && !self.covers_storage())
+            .then(|| vec![Scalar::Unknown(self.dtype()); self.numel().max(0) as usize]);
+        self.set_values(unknown.as_deref());
+    }
+
+    fn covers_storage(&self) -> bool {
+        self.is_contiguous() && self.nbytes() == self.storage().bytes()
     }
 
     /// Whether elements follow each other in order without gaps.
@@ -373,7 +394,7 @@ impl Tensor {
     pub fn values(&self) -> Option<Vec<Scalar>> {
         let storage = self.storage();
         let values = storage.values.borrow();
-        let values = values.as_ref()?;
+        let values = values.as_ref().filter(|_| self.numel() <= MAX_KNOWN)?;
         let mut result = Vec::new();
         for index in element_offsets(&self.shape(), &self.strides(), self.offset()) {
             result.push(*values.get(usize::try_from(index).ok()?)?);
@@ -381,18 +402,23 @@ impl Tensor {
         Some(result)
     }
 
+    /// Sets the values to numbers of a program, which are rounded to the tensor's type.
+    pub fn set_numbers(&self, numbers: &[Scalar]) {
+        let cast = |number: &Scalar| crate::ops::host_values::cast(*number, self.dtype());
+        self.set_values(Some(&numbers.iter().map(cast).collect::<Vec<_>>()));
+    }
+
     /// Sets exact values in the order of elements. Only small tensors of the host keep values; others have
     /// none afterwards.
     pub fn set_values(&self, values: Option<&[Scalar]>) {
-        const MAX: i64 = 4096;
         let storage = self.storage();
         let mut held = storage.values.borrow_mut();
-        let Some(values) = values.filter(|_| self.device() == Device::Cpu && self.numel() <= MAX) else {
+        let Some(values) = values.filter(|_| self.device() == Device::Cpu && self.numel() <= MAX_KNOWN)
+        else {
             *held = None;
             return;
         };
-        let covers_all = self.is_contiguous() && self.nbytes() == storage.bytes();
-        if covers_all {
+        if self.covers_storage() {
             *held = Some(values.to_vec());
         } else if let Some(held) = held.as_mut() {
             let offsets = element_offsets(&self.shape(), &self.strides(), self.offset());

@@ -14,11 +14,14 @@ use crate::objects;
 /// The exception with PyTorch's class and text.
 pub(crate) fn to_exception(python: Python<'_>, error: TorchError) -> PyErr {
     match error {
-        TorchError::OutOfMemory(text) => {
-            let class = objects::get(python, "OutOfMemoryError");
-            match class.and_then(|class| class.cast_into::<PyType>().ok()) {
+        TorchError::OutOfMemory(text) => match class_of(python, "OutOfMemoryError") {
+            Some(class) => PyErr::from_type(class, text),
+            None => PyMemoryError::new_err(text),
+        },
+        TorchError::Runtime(text) if text.starts_with("CUDA error: ") => {
+            match class_of(python, "AcceleratorError") {
                 Some(class) => PyErr::from_type(class, text),
-                None => PyMemoryError::new_err(text),
+                None => PyRuntimeError::new_err(text),
             }
         }
         TorchError::Type(text) => PyTypeError::new_err(text),
@@ -31,6 +34,10 @@ pub(crate) fn to_exception(python: Python<'_>, error: TorchError) -> PyErr {
         },
         error => PyRuntimeError::new_err(error.to_string()),
     }
+}
+
+fn class_of<'py>(python: Python<'py>, name: &str) -> Option<Bound<'py, PyType>> {
+    objects::get(python, name).and_then(|class| class.cast_into().ok())
 }
 
 /// An exception of a callback as an error that passes through the crate `torch` unchanged.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blockyard_torch::{Operator, Tensor, Value};
+use blockyard_torch::{Operator, Tensor, TorchError, Value};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -91,7 +91,8 @@ impl PyOperator {
             errors::result(python, operator.call_into(&values, &keywords, &into))?;
             return Ok(out.clone());
         }
-        let result = errors::result(python, operator.call(&values, &keywords))?;
+        let result = operator.call(&values, &keywords).map_err(|error| named_by_python(error, args));
+        let result = errors::result(python, result)?;
         drop(values);
         drop(keywords);
         drop(names);
@@ -100,6 +101,23 @@ impl PyOperator {
             Some(out) => out.call_method1("_take", (result,)),
             None => Ok(result),
         }
+    }
+}
+
+/// The error for an argument of a wrong type, with the name of its class in Python: an array is no list.
+fn named_by_python(error: TorchError, args: &[Bound<'_, PyAny>]) -> TorchError {
+    let TorchError::Type(text) = &error else { return error };
+    let position = text.split_once("(position ").and_then(|(_, rest)| rest.split_once(')'));
+    let object = position.and_then(|(number, _)| args.get(number.parse::<usize>().ok()?.checked_sub(1)?));
+    let (Some(object), Some((start, "list"))) = (object, text.rsplit_once(", not ").map(|(a, b)| (a, b)))
+    else {
+        return error;
+    };
+    let class = object.get_type();
+    match (class.module(), class.qualname()) {
+        (Ok(module), Ok(name)) if module == "builtins" => TorchError::Type(format!("{start}, not {name}")),
+        (Ok(module), Ok(name)) => TorchError::Type(format!("{start}, not {module}.{name}")),
+        _ => error,
     }
 }
 

@@ -474,7 +474,7 @@ impl PyTensor {
             .into_iter()
             .filter_map(|value| if let Value::Scalar(scalar) = value { Some(scalar) } else { None })
             .collect();
-        self.get().set_values(Some(&values));
+        self.get().set_numbers(&values);
         Ok(())
     }
     /// A tensor of the given class over the same memory, without history.

@@ -62,10 +62,16 @@ class OutOfMemoryError(RuntimeError):
     __module__ = "torch"
 
 
+class AcceleratorError(RuntimeError):
+    __module__ = "torch"
+
+
 _torch.register("OutOfMemoryError", OutOfMemoryError)
+_torch.register("AcceleratorError", AcceleratorError)
 
 from torch._tensor import Tensor, Size, UnknownNumber, UntypedStorage
 from torch import _percent, return_types
+from torch._printing import set_printoptions
 
 from torch._types import (
     _kind_of_type,
@@ -161,10 +167,6 @@ def get_float32_matmul_precision():
     return _precision
 
 
-def set_printoptions(**options):
-    pass
-
-
 def set_num_threads(n):
     pass
 
@@ -235,6 +237,7 @@ from torch._making import (
 )
 from torch._functions import (
     allclose,
+    unique,
     atleast_1d,
     atleast_2d,
     broadcast_shapes,

@@ -1,9 +1,11 @@
 """Operators whose Python functions take more forms of arguments than their schemas."""
 
+from builtins import sorted as _sorted
+
 from _torch import operator as _operator
 
 from torch._making import scalar_tensor
-from torch._tensor import Size, Tensor
+from torch._tensor import Size, Tensor, UnknownNumber
 from torch._types import _type_of, result_type
 
 
@@ -89,9 +91,30 @@ def atleast_2d(t):
     return t if t.dim() >= 2 else t.reshape(1, -1)
 
 
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    values = input._known_values() if input.is_cpu and dim is None else None
+    if values is None or any(type(value) is UnknownNumber or value != value for value in values):
+        if return_inverse or return_counts or dim is not None:
+            raise NotImplementedError(
+                "torch.unique with return_inverse, return_counts or dim is modeled for known values of the host only; "
+                "count classes with torch.bincount"
+            )
+        return _operator("unique")(input)
+    found = _sorted(set(values))
+    from torch import tensor
+
+    results = [tensor(found, dtype=input.dtype)]
+    if return_inverse:
+        places = {value: place for place, value in enumerate(found)}
+        results.append(tensor([places[value] for value in values], dtype=_type_of(int)).reshape(input.shape))
+    if return_counts:
+        results.append(tensor([values.count(value) for value in found], dtype=_type_of(int)))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    return bool(_operator("allclose")(a, b, rtol, atol, equal_nan))
+    return _operator("allclose")(a, b, rtol, atol, equal_nan).item()
 
 
 def equal(a, b):
-    return a.shape == b.shape and bool((a == b).all())
+    return a.shape == b.shape and (a == b).all().item()

@@ -21,6 +21,28 @@ def _shape_of(data):
     return shape
 
 
+def _check_numbers(data, shape, level=0):
+    """Refuses what is no number, and lists of two lengths, in the words of `torch.tensor`."""
+    if isinstance(data, str):
+        if not level:
+            raise TypeError("new(): invalid data type 'str'")
+        raise ValueError("too many dimensions 'str'")
+    if isinstance(data, (list, tuple, range)):
+        if level == len(shape):
+            raise TypeError(f"'{type(data).__name__}' object cannot be interpreted as an integer")
+        if len(data) != shape[level]:
+            raise ValueError(f"expected sequence of length {shape[level]} at dim {level} (got {len(data)})")
+        if not isinstance(data, range):
+            for item in data:
+                _check_numbers(item, shape, level + 1)
+    elif isinstance(data, Tensor) or _numpy.is_array(data):
+        return
+    elif data is None or type(data) is object:
+        raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    elif level < len(shape):
+        raise TypeError("not a sequence")
+
+
 def _dtype_of_arrays(data):
     """The type that the arrays and the numbers of numpy in a list give a tensor; `None` where there are none."""
     found = None
@@ -60,6 +82,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         made = made.to(device=device if device is not None else get_default_device(), dtype=dtype or made.dtype)
         return made.requires_grad_() if requires_grad else made
     shape, values = _shape_of(data), []
+    _check_numbers(data, shape)
     if dtype is None and isinstance(data, (list, tuple)):
         dtype = _dtype_of_arrays(data)
     _flatten_into(data, values)
@@ -79,6 +102,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             dtype = int64
     elif dtype in (float, int, bool):
         dtype = _type_of(dtype)
+    if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     made = empty(shape, dtype=dtype, pin_memory=pin_memory, device="cpu")
     if len(values) <= 65536:
         made._set_values(

@@ -19,12 +19,12 @@ def array_of(tensor):
     """`Tensor.numpy()`: an array over the memory of the tensor."""
     import numpy
 
-    if tensor.requires_grad:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if tensor.is_cuda:
         raise TypeError(
             f"can't convert {tensor.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
         )
+    if tensor.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     name = str(tensor.dtype).rpartition(".")[2]
     try:
         numpy.dtype(name)

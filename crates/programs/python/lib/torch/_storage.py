@@ -37,7 +37,7 @@ class GradFn:
         )
 
     def __repr__(self):
-        return f"<{self._node.name()} object>"
+        return f"<{self._node.name()} object at {id(self):#x}>"
 
 
 def _function_of(node):

@@ -207,10 +207,10 @@ class Tensor(TensorBase):
 
     def _number(self, what):
         if self.numel() != 1:
+            if what != "bool":
+                raise ValueError("only one element tensors can be converted to Python scalars")
             raise RuntimeError(
-                "only one element tensors can be converted to Python scalars"
-                if what != "bool"
-                else "Boolean value of Tensor with more than one value is ambiguous"
+                "Boolean value of Tensor with more than one value is ambiguous"
                 if self.numel()
                 else "Boolean value of Tensor with no values is ambiguous"
             )
@@ -400,6 +400,11 @@ class Tensor(TensorBase):
         import torch
 
         return torch.allclose(self, other, rtol, atol, equal_nan)
+
+    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+        import torch
+
+        return torch.unique(self, sorted, return_inverse, return_counts, dim)
 
     def is_shared(self):
         return False

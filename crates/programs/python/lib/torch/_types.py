@@ -91,10 +91,10 @@ def result_type(a, b):
 class finfo:
     __module__ = "torch"
     _TABLE = {
-        "float32": (1.1920928955078125e-07, 3.4028234663852886e38, 1.1754943508222875e-38, 32),
-        "float64": (2.220446049250313e-16, 1.7976931348623157e308, 2.2250738585072014e-308, 64),
-        "float16": (0.0009765625, 65504.0, 6.103515625e-05, 16),
-        "bfloat16": (0.0078125, 3.3895313892515355e38, 1.1754943508222875e-38, 16),
+        "float32": (1.1920928955078125e-07, 3.4028234663852886e38, 1.1754943508222875e-38, 32, 1e-06),
+        "float64": (2.220446049250313e-16, 1.7976931348623157e308, 2.2250738585072014e-308, 64, 1e-15),
+        "float16": (0.0009765625, 65504.0, 6.103515625e-05, 16, 0.001),
+        "bfloat16": (0.0078125, 3.3895313892515355e38, 1.1754943508222875e-38, 16, 0.01),
     }
 
     def __init__(self, type=None):
@@ -102,8 +102,12 @@ class finfo:
         self.dtype = str(type).split(".")[1]
         if self.dtype not in self._TABLE:
             raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{type}'")
-        self.eps, self.max, self.tiny, self.bits = self._TABLE[self.dtype]
-        self.min, self.smallest_normal, self.resolution = -self.max, self.tiny, 1e-06
+        self.eps, self.max, self.tiny, self.bits, self.resolution = self._TABLE[self.dtype]
+        self.min, self.smallest_normal = -self.max, self.tiny
+
+    def __repr__(self):
+        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        return "finfo(" + "".join(f"{name}={getattr(self, name):g}, " for name in names) + f"dtype={self.dtype})"
 
 
 class iinfo:
@@ -115,3 +119,6 @@ class iinfo:
         self.min = 0 if unsigned else -(1 << (self.bits - 1))
         self.max = (1 << self.bits) - 1 if unsigned else (1 << (self.bits - 1)) - 1
         self.dtype = str(type).split(".")[1]
+
+    def __repr__(self):
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -48,6 +48,7 @@ class UnknownNumber:
     """
 
     is_unknown = True
+    _assumption = "a number on the GPU is assumed to be false"
 
     def __init__(self, dtype=None):
         self.dtype = dtype
@@ -88,23 +89,42 @@ class UnknownNumber:
     def _unknown_comparison(self, other):
         if hasattr(other, "shape") and hasattr(other, "ndim"):
             return NotImplemented
-        return _asserted() or _false("a comparison with a number on the GPU is assumed to be false")
+        return _asserted() or UnknownComparison()
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown_comparison
+    __eq__ = __ne__ = _unknown_comparison
+
+    def _order(infinity):
+        """A comparison that a finite number passes with this infinity, and fails with the other one."""
+
+        def compare(self, other):
+            if type(other) is float and other in (infinity, -infinity):
+                _note("a number on the GPU is assumed to be finite")
+                return other == infinity
+            return self._unknown_comparison(other)
+
+        return compare
+
+    __lt__ = __le__ = _order(float("inf"))
+    __gt__ = __ge__ = _order(-float("inf"))
 
     def __bool__(self):
-        return _asserted() or _false("a number on the GPU is assumed to be false")
+        return _asserted() or _false(self._assumption)
 
     def _refuse(self, *arguments):
         raise ValueError(
             "the program needs the value of a number that lies on the GPU or is random, which is not computed here; "
-            "use a number in its place"
+            "use a number in its place, or leave out int(): the number itself prints as ?"
         )
 
     def __index__(self):
         if _is_subscript():
             _note("the element depends on a number that is not computed here; the first element is assumed")
             return 0
+        # NumPy says of a refused index only that it is no integer.
+        _note(
+            "a whole number is needed of a value that lies on the GPU or is random, which is not computed here; "
+            "use a number in its place"
+        )
         self._refuse()
 
     __int__ = __trunc__ = __floor__ = __ceil__ = __float__ = __complex__ = __hash__ = _refuse
@@ -133,6 +153,12 @@ class UnknownNumber:
 
     def __copy__(self):
         return self
+
+
+class UnknownComparison(UnknownNumber):
+    """Whether a number on the GPU is less than another, say: prints as `?`."""
+
+    _assumption = "a comparison with a number on the GPU is assumed to be false"
 
 
 def install_counters():

@@ -33,5 +33,6 @@ mod referrers;
 mod releases;
 mod saved;
 mod sparse;
+mod students;
 mod tracebacks;
 mod unknown;

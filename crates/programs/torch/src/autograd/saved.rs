@@ -168,7 +168,7 @@ fn changed_in_place(tensor: &Tensor, version: u32, node: &str) -> String {
         "one of the variables needed for gradient computation has been modified by an inplace operation: \
          [{kind}{}Tensor [{}]]{grad_fn} is at version {}; expected version {version} instead. Hint: enable anomaly \
          detection to find the operation that failed to compute its gradient, with \
-         torch.autograd.set_detect_anomaly(True).",
+         torch.autograd.set_detect_anomaly(True, check_nan=False).",
         tensor.dtype().scalar_name(),
         shape.join(", "),
         tensor.version(),

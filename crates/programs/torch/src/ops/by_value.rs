@@ -97,13 +97,21 @@ fn bincount(tensor: &Tensor, weights: Option<&Tensor>, least: i64) -> Result<Val
     };
     let largest =
         tensor.values().map(|values| values.iter().filter_map(|value| value.to_i64()).max().unwrap_or(-1));
+    if tensor.dim() != 1
+        || !tensor.dtype().is_integral()
+        || tensor
+            .values()
+            .is_some_and(|values| values.iter().filter_map(|value| value.to_i64()).any(|value| value < 0))
+    {
+        return crate::error::runtime("bincount only supports 1-d non-negative integral inputs.");
+    }
     if device.is_cuda() {
         // The smallest and the largest are read.
         drop(temporary(device, tensor.dtype().size())?);
         drop(temporary(device, tensor.dtype().size())?);
     }
     let bins = if let Some(largest) = largest {
-        (largest + 1).max(least)
+        largest.saturating_add(1).max(least)
     } else {
         session().note_estimate(
             "bincount",

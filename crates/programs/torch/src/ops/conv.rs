@@ -6,7 +6,6 @@ mod workspace;
 
 use crate::autograd::{GradModeGuard, Gradients, Save, double_backward, nodes, record_after, save_early};
 use crate::error::runtime;
-use crate::iterator;
 use crate::registry::{Entry, op};
 use crate::{Device, Dtype, MemoryFormat, Result, Tensor, contiguous_strides, session};
 
@@ -127,14 +126,17 @@ impl Convolution {
                 settings.groups
             ));
         }
-        if input.dtype() != weight.dtype() {
+        if input.dtype() != weight.dtype() || input.device() != weight.device() {
+            let what = match (input.device().is_cuda(), weight.device().is_cuda()) {
+                (false, true) => " or input should be a MKLDNN tensor and weight is a dense tensor",
+                _ => "",
+            };
             return runtime(format!(
-                "Input type ({}) and weight type ({}) should be the same",
+                "Input type ({}) and weight type ({}) should be the same{what}",
                 type_name(input),
                 type_name(weight)
             ));
         }
-        iterator::common_device(&[input, weight])?;
         let mut output = vec![
             value_of_dim(&in_shape, 0),
             if settings.is_transposed {

@@ -43,9 +43,9 @@ pub(crate) fn ones(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor
     full(shape, Scalar::Int(1), dtype, device)
 }
 
-/// `zeros`.
+/// `zeros` into which another kernel writes: only a number is known to be zero.
 pub(crate) fn zeros(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
-    full(shape, Scalar::Int(0), dtype, device)
+    if shape.is_empty() { full(shape, Scalar::Int(0), dtype, device) } else { empty(shape, dtype, device) }
 }
 
 /// `at::empty_like` with `preserve_format`.
@@ -75,10 +75,12 @@ pub(crate) fn empty_like_on(
     empty_strided(&shape, &strides, dtype, device)
 }
 
-/// `zeros_like`.
+/// `zeros_like`, as [`zeros`].
 pub(crate) fn zeros_like(like: &Tensor) -> Result<Tensor> {
     let tensor = empty_like(like)?;
-    set_all(&tensor, Scalar::Int(0));
+    if like.dim() == 0 {
+        set_all(&tensor, Scalar::Int(0));
+    }
     Ok(tensor)
 }
 
@@ -220,7 +222,19 @@ fn linspace(_start: Unread, _end: Unread, steps: i64, keywords: Keywords) -> Res
 }
 
 fn eye(rows: i64, columns: Option<i64>, keywords: Keywords) -> Result<Value> {
-    make_tensor(&[rows, columns.unwrap_or(rows)], &keywords.or_default(), None)
+    let columns = columns.unwrap_or(rows);
+    let made = make_tensor(&[rows, columns], &keywords.or_default(), Some(Scalar::Int(0)))?;
+    if let Value::Tensor(tensor) = &made
+        && let Some(mut values) = tensor.values()
+    {
+        for (index, value) in values.iter_mut().enumerate() {
+            if index as i64 / columns == index as i64 % columns {
+                *value = host_values::cast(Scalar::Int(1), tensor.dtype());
+            }
+        }
+        tensor.set_values(Some(&values));
+    }
+    Ok(made)
 }
 
 fn fill_(tensor: &Tensor, value: Option<Scalar>) -> Result<()> {
@@ -270,6 +284,9 @@ pub(crate) const TABLE: &[Entry] = &[
     })
     .copies_or_fills(),
     op!(with_options!("zeros(int[] size"), |size: &[i64], keywords: Keywords| {
+        if size.iter().any(|size| *size < 0) {
+            return crate::error::runtime("zeros: Dimension size must be non-negative.");
+        }
         make_tensor(size, &keywords.or_default(), Some(Scalar::Int(0)))
     })
     .copies_or_fills(),

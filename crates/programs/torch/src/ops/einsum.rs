@@ -78,6 +78,7 @@ impl Plan {
                 }
             }
         }
+        check_sizes(&operands, tensors)?;
         let all = || operands.iter().flatten().copied();
         let output = if let Some(right) = right {
             labels(right)?
@@ -169,6 +170,30 @@ impl Plan {
         }
         permute(&operand, &order)
     }
+}
+
+/// A letter has one size in all operands, where it is not 1.
+fn check_sizes(operands: &[Vec<Label>], tensors: &[Tensor]) -> Result<()> {
+    let mut sizes: Vec<(Label, i64)> = Vec::new();
+    for (number, (labels, tensor)) in operands.iter().zip(tensors).enumerate() {
+        if labels.contains(&Label::Dots) {
+            continue;
+        }
+        for (label, size) in labels.iter().zip(tensor.shape().iter()) {
+            match sizes.iter_mut().find(|(other, _)| other == label) {
+                Some((_, seen)) if *seen == 1 => *seen = *size,
+                Some((Label::Letter(letter), seen)) if *size != 1 && *seen != *size => {
+                    return runtime(format!(
+                        "einsum(): subscript {letter} has size {size} for operand {number} which does not broadcast with \
+                         previously seen size {seen}"
+                    ));
+                }
+                Some(_) => {}
+                None => sizes.push((*label, *size)),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `einsum`.

@@ -36,7 +36,11 @@ fn embedding(weight: &Tensor, indices: &Tensor, rows: Rows) -> Result<Tensor> {
             }
         ));
     }
-    iterator::common_device(&[weight, indices])?;
+    iterator::same_device(&[(weight, "self"), (indices, "index")], "_index_select")?;
+    let known = indices.values().into_iter().flatten().filter_map(crate::Scalar::to_i64);
+    if known.into_iter().any(|place| place < 0 || place >= weight.size(0)) {
+        return Err(crate::TorchError::Index("index out of range in self".to_owned()));
+    }
     let mut shape = indices.shape().to_vec();
     shape.push(weight.size(1));
     // index_select of the flat indices, which are copied where they have gaps, seen in their shape.

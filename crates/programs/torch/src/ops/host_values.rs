@@ -12,6 +12,12 @@ pub(crate) fn cast(value: Scalar, dtype: Dtype) -> Scalar {
         (value, Dtype::Bool) => {
             value.to_f64().map_or(Scalar::Unknown(dtype), |value| Scalar::Bool(value != 0.0))
         }
+        // C++ leaves open what an integer of such a number is.
+        (Scalar::Float(value), dtype)
+            if dtype.is_integral() && (value.is_nan() || value.abs() >= 2_f64.powi(31)) =>
+        {
+            Scalar::Unknown(dtype)
+        }
         (value, dtype) if dtype.is_integral() => {
             let value = value.to_i64().unwrap_or(0);
             Scalar::Int(match dtype {
@@ -24,22 +30,44 @@ pub(crate) fn cast(value: Scalar, dtype: Dtype) -> Scalar {
         }
         (value, Dtype::F64) => value.to_f64().map_or(value, Scalar::Float),
         (value, Dtype::F32) => value.to_f64().map_or(value, |value| Scalar::Float(f64::from(value as f32))),
+        (value, Dtype::F16) => {
+            value.to_f64().map_or(value, |value| Scalar::Float(round(value, 11, -14, 65504.0)))
+        }
+        (value, Dtype::BF16) => value
+            .to_f64()
+            .map_or(value, |value| Scalar::Float(round(value, 8, -126, 3.389_531_389_251_535_5e38))),
         (_, dtype) => Scalar::Unknown(dtype),
     }
 }
 
-/// Sets the values of an elementwise result where all inputs' are known.
-pub(crate) fn apply(function: Option<Function>, inputs: &[&Tensor], output: &Tensor) {
-    if output.device() != crate::Device::Cpu {
-        return;
+/// Rounds a `float32` to a format of so many significant bits, half to even.
+fn round(value: f64, bits: i32, min_exponent: i32, max: f64) -> f64 {
+    let value = f64::from(value as f32);
+    if value == 0.0 || !value.is_finite() {
+        return value;
     }
-    output.set_values(compute(function, inputs, output).as_deref());
+    let biased = ((value.to_bits() >> 52) & 0x7ff) as i32;
+    let unit = 2_f64.powi((biased - 1023).max(min_exponent) - (bits - 1));
+    let rounded = (value / unit).round_ties_even() * unit;
+    if rounded.abs() > max { f64::INFINITY.copysign(value) } else { rounded }
 }
 
-fn compute(function: Option<Function>, inputs: &[&Tensor], output: &Tensor) -> Option<Vec<Scalar>> {
+/// Sets the values of an elementwise result where all inputs' are known.
+pub(crate) fn apply(function: Option<Function>, inputs: &[&Tensor], output: &Tensor) {
+    if output.device() == crate::Device::Cpu {
+        output.set_values(compute(function, inputs, output).as_deref());
+    }
+}
+
+/// The values of an elementwise result where all inputs' are known.
+pub(crate) fn compute(
+    function: Option<Function>,
+    inputs: &[&Tensor],
+    output: &Tensor,
+) -> Option<Vec<Scalar>> {
     const MAX: i64 = 4096;
     let function = function?;
-    if output.numel() > MAX {
+    if output.numel() > MAX || output.device() != crate::Device::Cpu {
         return None;
     }
     let shape = output.shape();
@@ -105,7 +133,18 @@ pub(crate) fn floor_div(values: &[Scalar]) -> Option<Scalar> {
     arithmetic(
         values,
         |a, b| a.checked_div_euclid(b).map(|q| if b < 0 && a.rem_euclid(b) != 0 { q - 1 } else { q }),
-        |a, b| (a / b).floor(),
+        |a, b| {
+            // `div_floor_floating`
+            if b == 0.0 {
+                return a / b;
+            }
+            let rest = a % b;
+            let quotient = (a - rest) / b - if rest != 0.0 && (b < 0.0) != (rest < 0.0) { 1.0 } else { 0.0 };
+            if quotient == 0.0 {
+                return 0_f64.copysign(a / b);
+            }
+            quotient.floor() + if quotient - quotient.floor() > 0.5 { 1.0 } else { 0.0 }
+        },
     )
 }
 
@@ -113,16 +152,23 @@ pub(crate) fn remainder(values: &[Scalar]) -> Option<Scalar> {
     arithmetic(
         values,
         |a, b| a.checked_rem(b).map(|r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r }),
-        |a, b| a - b * (a / b).floor(),
+        |a, b| {
+            let rest = a % b;
+            if rest != 0.0 && (b < 0.0) != (rest < 0.0) { rest + b } else { rest }
+        },
     )
 }
 
+pub(crate) fn fmod(values: &[Scalar]) -> Option<Scalar> {
+    arithmetic(values, i64::checked_rem, |a, b| a % b)
+}
+
 pub(crate) fn minimum(values: &[Scalar]) -> Option<Scalar> {
-    arithmetic(values, |a, b| Some(a.min(b)), f64::min)
+    arithmetic(values, |a, b| Some(a.min(b)), |a, b| if a.is_nan() || a < b { a } else { b })
 }
 
 pub(crate) fn maximum(values: &[Scalar]) -> Option<Scalar> {
-    arithmetic(values, |a, b| Some(a.max(b)), f64::max)
+    arithmetic(values, |a, b| Some(a.max(b)), |a, b| if a.is_nan() || a > b { a } else { b })
 }
 
 macro_rules! comparisons {
@@ -184,4 +230,90 @@ pub(crate) fn select(values: &[Scalar]) -> Option<Scalar> {
         [condition, a, b] => Some(if condition.to_f64()? == 0.0 { *b } else { *a }),
         _ => None,
     }
+}
+
+/// A function of the host that rounds as IEEE 754 says, so that each processor gives the same bits.
+fn float(values: &[Scalar], function: fn(f64) -> f64) -> Option<Scalar> {
+    Some(match values.first()? {
+        Scalar::Float(value) => Scalar::Float(function(*value)),
+        other => Scalar::Float(function(other.to_f64()?)),
+    })
+}
+
+macro_rules! rounded {
+    ($($name:ident $function:expr;)*) => {$(
+        pub(crate) fn $name(values: &[Scalar]) -> Option<Scalar> {
+            match values.first()? {
+                // Of an integer these are the integer itself.
+                value @ (Scalar::Int(_) | Scalar::Bool(_)) => Some(*value),
+                _ => float(values, $function),
+            }
+        }
+    )*};
+}
+
+rounded! {
+    ceil f64::ceil;
+    floor f64::floor;
+    trunc f64::trunc;
+    round_to_even f64::round_ties_even;
+}
+
+pub(crate) fn sqrt(values: &[Scalar]) -> Option<Scalar> {
+    float(values, f64::sqrt)
+}
+
+pub(crate) fn reciprocal(values: &[Scalar]) -> Option<Scalar> {
+    float(values, f64::recip)
+}
+
+pub(crate) fn sign(values: &[Scalar]) -> Option<Scalar> {
+    match values.first()? {
+        Scalar::Float(value) if value.is_nan() => None,
+        Scalar::Float(value) => {
+            Some(Scalar::Float(f64::from(i8::from(*value > 0.0) - i8::from(*value < 0.0))))
+        }
+        other => Some(Scalar::Int(other.to_i64()?.signum())),
+    }
+}
+
+pub(crate) fn relu(values: &[Scalar]) -> Option<Scalar> {
+    match values.first()? {
+        Scalar::Float(value) => Some(Scalar::Float(if *value <= 0.0 { 0.0 } else { *value })),
+        other => Some(Scalar::Int(other.to_i64()?.max(0))),
+    }
+}
+
+pub(crate) fn isnan(values: &[Scalar]) -> Option<Scalar> {
+    Some(Scalar::Bool(values.first()?.to_f64()?.is_nan()))
+}
+
+pub(crate) fn logical_not(values: &[Scalar]) -> Option<Scalar> {
+    Some(Scalar::Bool(values.first()?.to_f64()? == 0.0))
+}
+
+pub(crate) fn bitwise_not(values: &[Scalar]) -> Option<Scalar> {
+    match values.first()? {
+        Scalar::Bool(value) => Some(Scalar::Bool(!value)),
+        other => Some(Scalar::Int(!other.to_i64()?)),
+    }
+}
+
+fn bitwise(values: &[Scalar], function: fn(i64, i64) -> i64) -> Option<Scalar> {
+    match two(values)? {
+        (Scalar::Float(_), _) | (_, Scalar::Float(_)) => None,
+        (a, b) => Some(Scalar::Int(function(a.to_i64()?, b.to_i64()?))),
+    }
+}
+
+pub(crate) fn bitwise_and(values: &[Scalar]) -> Option<Scalar> {
+    bitwise(values, |a, b| a & b)
+}
+
+pub(crate) fn bitwise_or(values: &[Scalar]) -> Option<Scalar> {
+    bitwise(values, |a, b| a | b)
+}
+
+pub(crate) fn bitwise_xor(values: &[Scalar]) -> Option<Scalar> {
+    bitwise(values, |a, b| a ^ b)
 }

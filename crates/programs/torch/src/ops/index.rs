@@ -1,11 +1,10 @@
 //! Indexing, as `x[...]` reads and writes.
 
-use crate::arguments::Unread;
 use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, in_place, op};
-use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, session};
+use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, session};
 
 use super::by_value::nonzero;
 use super::copy::{self, to_device};
@@ -133,6 +132,12 @@ fn checked(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<Option<Ten
             result.push(None);
             continue;
         };
+        if index.device() != tensor.device() && index.device() != Device::Cpu {
+            return runtime(format!(
+                "indices should be either on cpu or on the same device as the indexed tensor ({})",
+                tensor.device()
+            ));
+        }
         match index.dtype() {
             Dtype::Bool | Dtype::U8 => {
                 // expandTensors: a mask becomes one index for each of its dimensions.
@@ -195,6 +200,7 @@ fn indexed_shape(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<i64>
 pub(crate) fn index(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
     let expanded = checked(tensor, indices)?;
     let output = empty(&indexed_shape(tensor, &expanded)?, tensor.dtype(), tensor.device())?;
+    check_known(tensor, &expanded)?;
     index_values(tensor, &expanded, &output);
     drop(expanded);
     // A mask is saved as it is; its places are found again in the backward pass.
@@ -229,6 +235,22 @@ pub(crate) fn index(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Tenso
         Ok(vec![Some(full)])
     })?;
     Ok(output)
+}
+
+/// An index of the host whose value is known has to lie inside.
+fn check_known(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
+    for (dim, index) in indices.iter().enumerate() {
+        let size = tensor.size(dim as i64);
+        let values = index.as_ref().filter(|index| index.device() == Device::Cpu).and_then(Tensor::values);
+        for place in values.into_iter().flatten().filter_map(Scalar::to_i64) {
+            if place < -size || place >= size {
+                return Err(TorchError::Index(format!(
+                    "index {place} is out of bounds for dimension {dim} with size {size}"
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn index_values(tensor: &Tensor, indices: &[Option<Tensor>], output: &Tensor) {
@@ -390,7 +412,6 @@ fn index_put_new(
 fn index_put(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor, accumulates: bool) -> Result<()> {
     let indices = checked(tensor, indices)?;
     change_in_place(tensor)?;
-    tensor.set_values(None);
     let value = if value.device() == tensor.device() || value.dim() == 0 {
         value.clone()
     } else {
@@ -443,25 +464,45 @@ fn record_index_put(
 }
 
 /// `tril` and `triu`, whose results have no gaps for any input.
-fn triangle(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
+fn triangle(tensor: &Tensor, diagonal: i64, node: &'static str) -> Result<Tensor> {
     if tensor.dim() < 2 {
         let name = if node == nodes::TrilBackward0 { "tril" } else { "triu" };
         return runtime(format!("{name}: input tensor must have at least 2 dimensions"));
     }
     let output = super::creation::empty(&tensor.shape(), tensor.dtype(), tensor.device())?;
-    record_triangle(tensor, &output, node)?;
+    output.set_values(triangle_values(tensor, diagonal, node).as_deref());
+    record_triangle(tensor, &output, diagonal, node)?;
     Ok(output)
 }
 
-fn triangle_in_place(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
+fn triangle_values(tensor: &Tensor, diagonal: i64, node: &'static str) -> Option<Vec<Scalar>> {
+    let (rows, columns) = (tensor.size(-2).max(1), tensor.size(-1).max(1));
+    let zero = super::host_values::cast(Scalar::Int(0), tensor.dtype());
+    let mut values = tensor.values()?;
+    for (index, value) in values.iter_mut().enumerate() {
+        let (row, column) = (index as i64 / columns % rows, index as i64 % columns);
+        let distance = column - row;
+        if if node == nodes::TrilBackward0 { distance > diagonal } else { distance < diagonal } {
+            *value = zero;
+        }
+    }
+    Some(values)
+}
+
+fn triangle_in_place(tensor: &Tensor, diagonal: i64, node: &'static str) -> Result<Tensor> {
+    let values = triangle_values(tensor, diagonal, node);
     change_in_place(tensor)?;
-    tensor.set_values(None);
-    record_triangle(tensor, tensor, node)?;
+    if values.is_some() {
+        tensor.set_values(values.as_deref());
+    }
+    record_triangle(tensor, tensor, diagonal, node)?;
     Ok(tensor.clone())
 }
 
-fn record_triangle(tensor: &Tensor, output: &Tensor, node: &'static str) -> Result<()> {
-    record(node, &[tensor], &[output], &[], move |_, grads| Ok(vec![Some(triangle(first(grads)?, node)?)]))
+fn record_triangle(tensor: &Tensor, output: &Tensor, diagonal: i64, node: &'static str) -> Result<()> {
+    record(node, &[tensor], &[output], &[], move |_, grads| {
+        Ok(vec![Some(triangle(first(grads)?, diagonal, node)?)])
+    })
 }
 
 pub(crate) const TABLE: &[Entry] = &[
@@ -479,20 +520,22 @@ pub(crate) const TABLE: &[Entry] = &[
             index_put_new(tensor, &indices, values, accumulate)
         }
     ),
-    op!("tril(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(
+    op!("tril(Tensor self, int diagonal=0)", |tensor: &Tensor, diagonal: i64| triangle(
         tensor,
+        diagonal,
         nodes::TrilBackward0
     ))
     .composed(&[nodes::TrilBackward0]),
-    op!("triu(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(
+    op!("triu(Tensor self, int diagonal=0)", |tensor: &Tensor, diagonal: i64| triangle(
         tensor,
+        diagonal,
         nodes::TriuBackward0
     ))
     .composed(&[nodes::TriuBackward0]),
-    op!("tril_(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| {
-        triangle_in_place(tensor, nodes::TrilBackward0)
+    op!("tril_(Tensor self, int diagonal=0)", |tensor: &Tensor, diagonal: i64| {
+        triangle_in_place(tensor, diagonal, nodes::TrilBackward0)
     }),
-    op!("triu_(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| {
-        triangle_in_place(tensor, nodes::TriuBackward0)
+    op!("triu_(Tensor self, int diagonal=0)", |tensor: &Tensor, diagonal: i64| {
+        triangle_in_place(tensor, diagonal, nodes::TriuBackward0)
     }),
 ];

@@ -3,7 +3,7 @@
 use crate::autograd::{nodes, record};
 use crate::dtype::ResultType;
 use crate::error::runtime;
-use crate::iterator::common_device;
+use crate::iterator::{self, common_device};
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor};
 
@@ -42,6 +42,8 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         *size = total;
     }
     let inputs: Vec<&Tensor> = tensors.iter().collect();
+    let named: Vec<(&Tensor, &str)> = inputs.iter().map(|input| (*input, "tensors")).collect();
+    iterator::same_device(&named, "cat")?;
     let device = common_device(&inputs)?;
     let dtype = inputs
         .iter()
@@ -77,8 +79,20 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
 
 fn fill_values(tensors: &[Tensor], output: &Tensor, at: usize) {
     let values: Option<Vec<Vec<crate::Scalar>>> = tensors.iter().map(Tensor::values).collect();
-    let joined = values.filter(|_| at == 0).map(|values| values.concat());
-    output.set_values(joined.as_deref());
+    let shape = output.shape();
+    let rows: i64 = shape.iter().take(at).product();
+    // The part of each row, one tensor after the other.
+    let joined = values.map(|values| {
+        let part = |row: i64, values: &[crate::Scalar]| {
+            let width = values.len() / rows.max(1) as usize;
+            values.iter().skip(row as usize * width).take(width).copied().collect::<Vec<_>>()
+        };
+        (0..rows).flat_map(|row| values.iter().flat_map(move |values| part(row, values))).collect::<Vec<_>>()
+    });
+    let cast = joined.map(|values| {
+        values.into_iter().map(|value| super::host_values::cast(value, output.dtype())).collect::<Vec<_>>()
+    });
+    output.set_values(cast.as_deref());
 }
 
 /// `stack`.

@@ -66,6 +66,61 @@ pub(crate) fn reduced(loss: Tensor, reduction: Reduction) -> Result<Tensor> {
     }
 }
 
+/// What PyTorch asks of the classes that a loss is given, in its order.
+fn check_target(input: &Tensor, target: &Tensor) -> Result<()> {
+    let batch = if input.dim() == 1 { 1 } else { input.size(0) };
+    if target.dim() > 0 && target.size(0) != batch {
+        return Err(crate::TorchError::Value(format!(
+            "Expected input batch_size ({batch}) to match target batch_size ({}).",
+            target.size(0)
+        )));
+    }
+    let is_image = input.dim() > 2;
+    iterator::same_device(
+        &[(input, "self"), (target, "target")],
+        if is_image { "nll_loss2d_forward" } else { "nll_loss_forward" },
+    )?;
+    if is_image {
+        let mut expected = input.shape().to_vec();
+        expected.remove(1);
+        let (from, to) = (input.shape(), target.shape());
+        if input.dim() != 4 && *to != *expected {
+            return runtime(format!("Expected target size {expected:?}, got {to:?}"));
+        }
+        if target.dim() != input.dim() - 1 {
+            return runtime(format!(
+                "only batches of spatial targets supported (3D tensors) but got targets of dimension: {}",
+                target.dim()
+            ));
+        }
+        if *to != *expected {
+            return runtime(format!("size mismatch (got input: {from:?} , target: {to:?}"));
+        }
+    } else if target.dim() > 1 {
+        return runtime("0D or 1D target tensor expected, multi-target not supported");
+    }
+    if !matches!(target.dtype(), Dtype::I64 | Dtype::U8) {
+        let name = target.dtype().scalar_name();
+        return runtime(match (target.device().is_cuda(), is_image) {
+            (true, false) => {
+                format!("\"nll_loss_forward_reduce_cuda_kernel_2d_index\" not implemented for '{name}'")
+            }
+            _ => format!("expected scalar type Long but found {name}"),
+        });
+    }
+    Ok(())
+}
+
+/// A class of the host whose value is known has to be one of the input's classes.
+fn check_classes(input: &Tensor, target: &Tensor, ignored: i64) -> Result<()> {
+    let classes = input.size(i64::from(input.dim() > 1));
+    let mut known = target.values().into_iter().flatten().filter_map(Scalar::to_i64);
+    match known.find(|class| *class != ignored && !(0..classes).contains(class)) {
+        Some(class) => Err(crate::TorchError::Index(format!("Target {class} is out of bounds."))),
+        None => Ok(()),
+    }
+}
+
 /// `nll_loss` of one or two dimensions; `nll_loss2d` of more.
 fn nll_loss(
     input: &Tensor,
@@ -80,14 +135,7 @@ fn nll_loss(
     if input.dim() == 0 {
         return runtime(format!("Expected 1 or more dimensions, got {}", input.dim()));
     }
-    iterator::common_device(&[input, target])?;
-    let batch = if input.dim() == 1 { 1 } else { input.size(0) };
-    if target.dim() > 0 && target.size(0) != batch {
-        return Err(crate::TorchError::Value(format!(
-            "Expected input batch_size ({batch}) to match target batch_size ({}).",
-            target.size(0)
-        )));
-    }
+    check_target(input, target)?;
     let no_grad = GradModeGuard::new(false);
     let output = if reduction == Reduction::None {
         empty(&target.shape(), input.dtype(), input.device())?
@@ -142,7 +190,7 @@ fn cross_entropy(
     target: &Tensor,
     weight: Option<&Tensor>,
     reduction: Reduction,
-    _: Unread,
+    ignored: i64,
     smoothing: f64,
 ) -> Result<Value> {
     let class_dim = i64::from(own.dim() > 1);
@@ -154,7 +202,9 @@ fn cross_entropy(
     if smoothing > 0.0 {
         return label_smoothing(&input, target, weight, reduction, class_dim, smoothing);
     }
-    Ok(nll_loss(&input, target, weight, reduction)?.into())
+    let loss = nll_loss(&input, target, weight, reduction)?;
+    check_classes(&input, target, ignored)?;
+    Ok(loss.into())
 }
 
 fn sum_cast_all(tensor: &Tensor) -> Result<Tensor> {
@@ -450,8 +500,10 @@ pub(crate) const TABLE: &[Entry] = &[
     ),
     op!(
         "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, Any reduction=1, int ignore_index=-100)",
-        |tensor: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: Reduction, _: Unread| {
-            nll_loss(tensor, target, weight, reduction)
+        |tensor: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: Reduction, ignored: i64| {
+            let loss = nll_loss(tensor, target, weight, reduction)?;
+            check_classes(tensor, target, ignored)?;
+            Ok(loss)
         }
     ),
     op!(concat!(loss_schema!("mse_loss"), ")"), |own: &Tensor, target: &Tensor, reduction: Reduction| {

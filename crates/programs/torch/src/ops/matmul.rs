@@ -58,26 +58,45 @@ fn prepare(matrix: &Tensor) -> Result<Tensor> {
     }
 }
 
-fn check_dtypes(a: &Tensor, b: &Tensor) -> Result<()> {
-    iterator::common_device(&[a, b])?;
-    if a.dtype() != b.dtype() {
-        let name = |dtype: Dtype| match dtype {
-            Dtype::F32 => "float".to_owned(),
-            Dtype::F64 => "double".to_owned(),
-            Dtype::I64 => "long int".to_owned(),
-            other => format!("c10::{}", other.scalar_name()),
-        };
-        return runtime(format!(
-            "expected mat1 and mat2 to have the same dtype, but got: {} != {}",
-            name(a.dtype()),
-            name(b.dtype())
-        ));
+/// Refuses two devices and two types, in the words of the operator `method`.
+fn check_dtypes(a: &Tensor, b: &Tensor, method: &str) -> Result<()> {
+    let names = match method {
+        "addmm" => ["mat1", "mat2"],
+        "mm" | "bmm" => ["self", "mat2"],
+        "dot" => ["self", "tensor"],
+        "baddbmm" => ["batch1", "batch2"],
+        _ => ["self", "vec"],
+    };
+    iterator::same_device(&[(a, names[0]), (b, names[1])], method)?;
+    if a.dtype() == b.dtype() {
+        return Ok(());
     }
-    Ok(())
+    let (of_a, of_b) = (a.dtype().scalar_name(), b.dtype().scalar_name());
+    match method {
+        "addmm" => runtime(format!("mat1 and mat2 must have the same dtype, but got {of_a} and {of_b}")),
+        "mm" => {
+            let name = |dtype: Dtype| match dtype {
+                Dtype::F32 => "float".to_owned(),
+                Dtype::F64 => "double".to_owned(),
+                Dtype::I64 => "long int".to_owned(),
+                Dtype::I32 => "int".to_owned(),
+                other => format!("c10::{}", other.scalar_name()),
+            };
+            runtime(format!(
+                "expected m1 and m2 to have the same dtype, but got: {} != {}",
+                name(a.dtype()),
+                name(b.dtype())
+            ))
+        }
+        "dot" => {
+            runtime(format!("dot : expected both vectors to have same dtype, but found {of_a} and {of_b}"))
+        }
+        _ => runtime(format!("expected scalar type {of_a} but found {of_b}")),
+    }
 }
 
-fn check_shapes(a: &Tensor, b: &Tensor) -> Result<()> {
-    check_dtypes(a, b)?;
+fn check_shapes(a: &Tensor, b: &Tensor, method: &str) -> Result<()> {
+    check_dtypes(a, b, method)?;
     let ((m, k), (k2, n)) = (shape2(a), shape2(b));
     if k != k2 {
         return runtime(format!("mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {k2}x{n})"));
@@ -117,7 +136,7 @@ pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if b.dim() != 2 {
         return runtime("mat2 must be a matrix");
     }
-    check_shapes(a, b)?;
+    check_shapes(a, b, "mm")?;
     let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
     let early = save_early(&[a, b], &saved)?;
     let shape = [a.size(0), b.size(1)];
@@ -195,7 +214,6 @@ impl Target {
             session().note_estimate("addmm_", "a result with gaps was not recorded");
         }
         super::pointwise::change_in_place(input)?;
-        input.set_values(None);
         Ok(input.clone())
     }
 }
@@ -212,7 +230,8 @@ fn addmm_into(
     if a.dim() != 2 || b.dim() != 2 {
         return runtime(format!("mat1 must be a matrix, got {}-D tensor", a.dim()));
     }
-    check_shapes(a, b)?;
+    iterator::same_device(&[(bias, "self"), (a, "mat1"), (b, "mat2")], "addmm")?;
+    check_shapes(a, b, "addmm")?;
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[bias, a, b], &saved)?;
     let output = into.output(bias, &[a.size(0), b.size(1)], a.dtype())?;

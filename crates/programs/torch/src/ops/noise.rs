@@ -39,7 +39,6 @@ fn rrelu(tensor: &Tensor, lower: f64, upper: f64, is_training: bool, in_place: b
     let noise = empty_like_as(tensor, tensor.dtype(), MemoryFormat::Contiguous)?;
     let output = if in_place {
         change_in_place(tensor)?;
-        tensor.set_values(None);
         tensor.clone()
     } else {
         empty_like_as(tensor, tensor.dtype(), MemoryFormat::Contiguous)?

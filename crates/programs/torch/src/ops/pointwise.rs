@@ -101,8 +101,11 @@ pub(crate) fn elementwise_in_place(
             to.scalar_name()
         ));
     }
+    let values = host_values::compute(function, inputs, output);
     change_in_place(output)?;
-    host_values::apply(function, inputs, output);
+    if values.is_some() {
+        output.set_values(values.as_deref());
+    }
     Ok(())
 }
 
@@ -193,12 +196,7 @@ pub(crate) fn sub(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 fn sub_scaled(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    if a.dtype() == Dtype::Bool && b.dtype() == Dtype::Bool {
-        return runtime(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` \
-             operator instead.",
-        );
-    }
+    check_subtraction(a, b)?;
     let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::sub);
     let output = elementwise(&[a, b], result_type(&[a, b]), function)?;
     record_sub(a, b, &output, alpha)?;
@@ -214,8 +212,24 @@ fn record_sub(a: &Tensor, b: &Tensor, output: &Tensor, alpha: Scalar) -> Result<
     })
 }
 
+/// `sub_check`: masks cannot be subtracted.
+fn check_subtraction(a: &Tensor, b: &Tensor) -> Result<()> {
+    match (a.dtype(), b.dtype()) {
+        (Dtype::Bool, Dtype::Bool) => runtime(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` \
+             operator instead.",
+        ),
+        (Dtype::Bool, _) | (_, Dtype::Bool) => runtime(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use \
+             the `~` or `logical_not()` operator instead.",
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// `sub_(alpha)`: `a - alpha * b`.
 pub(crate) fn sub_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
+    check_subtraction(a, b)?;
     let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(host_values::sub);
     elementwise_in_place(&[a, b], result_type(&[a, b]), function)?;
     record_sub(a, b, a, alpha)?;
@@ -224,6 +238,7 @@ pub(crate) fn sub_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tens
 
 /// `rsub`: `other - self`.
 fn rsub(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
+    check_subtraction(a, b)?;
     let output = elementwise(
         &[a, b],
         result_type(&[a, b]),

@@ -2,6 +2,7 @@
 
 mod calls;
 mod extremum;
+mod known;
 mod moments;
 mod scratch;
 
@@ -94,22 +95,8 @@ pub(crate) fn sum_into(output: &Tensor, tensor: &Tensor, mask: &[bool]) -> Resul
     let reads_as_is = tensor.dtype() == to
         || (tensor.dtype().is_reduced_float() && to == Dtype::F32 && tensor.device().is_cuda());
     let input = if reads_as_is { tensor.clone() } else { to_dtype(tensor, to)? };
-    exact_sum(tensor, output, mask);
+    known::set_sum(output, tensor, mask);
     run(&input, mask, ReductionKernel::of(to.accumulate().size()))
-}
-
-fn exact_sum(tensor: &Tensor, output: &Tensor, mask: &[bool]) {
-    if tensor.device() != Device::Cpu {
-        return;
-    }
-    let sum = tensor.values().filter(|_| mask.iter().all(|reduced| *reduced)).and_then(|values| {
-        values.iter().try_fold(0_i64, |sum, value| match value {
-            Scalar::Int(value) => sum.checked_add(*value),
-            Scalar::Bool(value) => sum.checked_add(i64::from(*value)),
-            _ => None,
-        })
-    });
-    output.set_values(sum.map(Scalar::Int).as_ref().map(std::slice::from_ref));
 }
 
 /// `sum` over the given dimensions.
@@ -210,6 +197,7 @@ pub(crate) fn mean(
         let _no_grad = crate::autograd::GradModeGuard::new(false);
         let reads_as_is = tensor.dtype() == to || (tensor.dtype().is_reduced_float() && to == Dtype::F32);
         let input = if reads_as_is { tensor.clone() } else { to_dtype(tensor, to)? };
+        known::set_mean(&output, tensor, &mask);
         run(&input, &mask, ReductionKernel::of(to.accumulate().size()))?;
     }
     let from = tensor.shape();
@@ -454,11 +442,23 @@ pub(crate) const TABLE: &[Entry] = &[
             extremum_dims(tensor, Some(dim), keepdim, nodes::AminBackward0)
         }
     ),
-    op!("argmax(Tensor self, int? dim=None, bool keepdim=False)", arg_extremum),
-    op!("argmin(Tensor self, int? dim=None, bool keepdim=False)", arg_extremum),
+    op!(
+        "argmax(Tensor self, int? dim=None, bool keepdim=False)",
+        |tensor: &Tensor, dim: Option<i64>, keepdim: bool| arg_extremum(tensor, dim, keepdim, true)
+    ),
+    op!(
+        "argmin(Tensor self, int? dim=None, bool keepdim=False)",
+        |tensor: &Tensor, dim: Option<i64>, keepdim: bool| arg_extremum(tensor, dim, keepdim, false)
+    ),
     op!("aminmax(Tensor self, *, int? dim=None, bool keepdim=False)", aminmax),
-    op!("any(Tensor self, int[]? dim=None, bool keepdim=False)", logic),
-    op!("all(Tensor self, int[]? dim=None, bool keepdim=False)", logic),
+    op!(
+        "any(Tensor self, int[]? dim=None, bool keepdim=False)",
+        |tensor: &Tensor, dim: Option<&[i64]>, keepdim: bool| logic(tensor, dim, keepdim, false)
+    ),
+    op!(
+        "all(Tensor self, int[]? dim=None, bool keepdim=False)",
+        |tensor: &Tensor, dim: Option<&[i64]>, keepdim: bool| logic(tensor, dim, keepdim, true)
+    ),
     op!("prod(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", prod),
     op!(
         "norm(Tensor self, Any p=None, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None)",

@@ -48,6 +48,8 @@ pub(crate) fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<
 /// `gather`.
 pub(crate) fn gather(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     wrap(dim, tensor.dim())?;
+    iterator::same_device(&[(tensor, "self"), (index, "index")], "gather")?;
+    check_places(tensor, dim, index)?;
     let saved = [Save::Input(Some(index)), Save::Input(Some(tensor))];
     let early = save_early(&[tensor], &saved)?;
     let output = empty(&index.shape(), tensor.dtype(), tensor.device())?;
@@ -76,15 +78,34 @@ pub(crate) fn record_scattered(
     })
 }
 
+/// Places of the host whose values are known have to lie inside.
+fn check_places(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<()> {
+    let size = tensor.size(dim);
+    let mut known = index.values().into_iter().flatten().filter_map(Scalar::to_i64);
+    match known.find(|place| *place < 0 || *place >= size) {
+        Some(place) => runtime(format!(
+            "index {place} is out of bounds for dimension {} with size {size}",
+            wrap(dim, tensor.dim())?
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A copy without a history, into which an operator writes.
+pub(crate) fn cloned_to_change(input: &Tensor, format: MemoryFormat) -> Result<Tensor> {
+    let _no_grad = GradModeGuard::new(false);
+    let copy = copy::clone(input, format)?;
+    copy.forget_values();
+    Ok(copy)
+}
+
 /// The tensor that an operator writes into: the given tensor, or a copy of the tensor without a history.
 fn changed_or_cloned(input: &Tensor, in_place: bool) -> Result<Tensor> {
     if in_place {
         change_in_place(input)?;
-        input.set_values(None);
         return Ok(input.clone());
     }
-    let _no_grad = GradModeGuard::new(false);
-    copy::clone(input, MemoryFormat::Contiguous)
+    cloned_to_change(input, MemoryFormat::Contiguous)
 }
 
 /// `scatter` and `scatter_add`, as a new tensor or in place.
@@ -96,6 +117,10 @@ fn scatter(
     adds: bool,
     in_place: bool,
 ) -> Result<Value> {
+    check_places(input, dim, index)?;
+    if !source.is_wrapped_number() && source.dtype() != input.dtype() {
+        return runtime("scatter(): Expected self.dtype to be equal to src.dtype");
+    }
     let output = changed_or_cloned(input, in_place)?;
     let saved = [Save::Input(Some(index))];
     let is_number = source.is_wrapped_number();
@@ -135,8 +160,7 @@ fn index_add(
         change_in_place(input)?;
         input.clone()
     } else {
-        let _no_grad = GradModeGuard::new(false);
-        copy::clone(input, MemoryFormat::Preserve)?
+        cloned_to_change(input, MemoryFormat::Preserve)?
     };
     record_after(
         early,
@@ -202,7 +226,18 @@ fn one_hot(tensor: &Tensor, classes: i64) -> Result<Value> {
     };
     let mut shape = tensor.shape().to_vec();
     shape.push(classes);
-    Ok(zeros(&shape, Dtype::I64, tensor.device())?.into())
+    let output = zeros(&shape, Dtype::I64, tensor.device())?;
+    let mut known = tensor.values().into_iter().flatten().filter_map(Scalar::to_i64);
+    if known.any(|class| class >= classes) {
+        return runtime("Class values must be smaller than num_classes.");
+    }
+    let rows = tensor.values().map(|classes_of| {
+        let columns =
+            |class: Scalar| (0..classes).map(move |column| i64::from(class.to_i64() == Some(column)));
+        classes_of.into_iter().flat_map(columns).map(Scalar::Int).collect::<Vec<_>>()
+    });
+    output.set_values(rows.as_deref());
+    Ok(output.into())
 }
 
 /// `index_copy`, as a new tensor or in place.
@@ -245,8 +280,7 @@ fn index_fill(input: &Tensor, dim: i64, index: &Tensor, value: &Tensor, in_place
     let output = if in_place {
         changed_or_cloned(input, true)?
     } else {
-        let _no_grad = GradModeGuard::new(false);
-        copy::clone(input, MemoryFormat::Preserve)?
+        cloned_to_change(input, MemoryFormat::Preserve)?
     };
     record_index_fill(input, dim, index, value, &output)?;
     Ok(output.into())

@@ -15,7 +15,7 @@ use super::pointwise::{
     change_in_place, div, eq, gt, kept_for_gradient, logical_and, masked_fill, masked_fill_in_place, mul,
     where_,
 };
-use super::scatter::{gather, index_select};
+use super::scatter::{cloned_to_change, gather, index_select};
 use super::sort::{scan_bytes, temporary};
 use super::views::{expand, first, view, wrap};
 
@@ -129,6 +129,7 @@ impl Plan {
             let _no_grad = GradModeGuard::new(false);
             let output = empty(&input.shape(), input.dtype(), input.device())?;
             copy_below(&output, input, false)?;
+            output.forget_values();
             self.fill(&output, source)?;
             output
         };
@@ -260,7 +261,6 @@ fn reduce_into(arguments: &ReduceArguments<'_>, kind: Kind, in_place: bool) -> R
     }
     let kept = kept_for_gradient(input)?;
     change_in_place(input)?;
-    input.set_values(None);
     {
         let _no_grad = GradModeGuard::new(false);
         plan.fill(input, source)?;
@@ -304,7 +304,6 @@ fn put_in_place(input: &Tensor, index: &Tensor, source: &Tensor, accumulates: bo
         ));
     }
     change_in_place(input)?;
-    input.set_values(None);
     record_put(input, input, index, source, accumulates)
 }
 
@@ -359,11 +358,10 @@ fn masked_scatter(input: &Tensor, mask: &Tensor, source: &Tensor, in_place: bool
         let _no_grad = GradModeGuard::new(false);
         let output = if in_place {
             change_in_place(input)?;
-            input.set_values(None);
             input.clone()
         } else {
             let shape = iterator::broadcast(&[&mask.shape(), &input.shape()])?;
-            clone(&expand(input, &shape)?, MemoryFormat::Contiguous)?
+            cloned_to_change(&expand(input, &shape)?, MemoryFormat::Contiguous)?
         };
         let spread = expand(mask, &output.shape())?;
         let count = output.numel().max(0) as u64;

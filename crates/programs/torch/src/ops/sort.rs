@@ -250,7 +250,6 @@ fn scan(
             session().note_estimate(node, "running sums in place of a tensor with gaps were not recorded");
         }
         super::pointwise::change_in_place(tensor)?;
-        tensor.set_values(None);
         tensor.clone()
     } else {
         empty(&tensor.shape(), to, tensor.device())?

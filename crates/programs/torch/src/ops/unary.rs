@@ -131,11 +131,11 @@ unary! {
     composed "abs" ABS AbsBackward0: dtype Promoted, saves Input, float32 false, values Some(host_values::abs) => |grad, own| mul(grad, &SGN.call(own)?);
     "absolute" ABSOLUTE AbsBackward0: dtype Promoted, saves Input, float32 false, values Some(host_values::abs) => |grad, own| mul(grad, &SGN.call(own)?);
     "sgn" SGN SgnBackward0: dtype Promoted, saves InputAndOutput, float32 false, values None => no_slope;
-    "sign" SIGN SignBackward0: dtype Promoted, saves Nothing, float32 false, values None => zero;
-    "ceil" CEIL CeilBackward0: dtype Promoted, saves Nothing, float32 false, values None => zero;
-    "floor" FLOOR FloorBackward0: dtype Promoted, saves Nothing, float32 false, values None => zero;
-    "round" ROUND RoundBackward0: dtype Promoted, saves Nothing, float32 false, values None => zero;
-    "trunc" TRUNC TruncBackward0: dtype Promoted, saves Nothing, float32 false, values None => zero;
+    "sign" SIGN SignBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::sign) => zero;
+    "ceil" CEIL CeilBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::ceil) => zero;
+    "floor" FLOOR FloorBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::floor) => zero;
+    "round" ROUND RoundBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::round_to_even) => zero;
+    "trunc" TRUNC TruncBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::trunc) => zero;
     "frac" FRAC FracBackward0: dtype Promoted, saves Nothing, float32 false, values None => unchanged;
     composed "exp" EXP ExpBackward0: dtype Float, saves Output, float32 true, values None => mul;
     "exp2" EXP2 Exp2Backward0: dtype Float, saves Output, float32 false, values None => |grad, result| scale(&mul(grad, result)?, std::f64::consts::LN_2);
@@ -144,11 +144,11 @@ unary! {
     "log2" LOG2 Log2Backward0: dtype Float, saves Input, float32 true, values None => |grad, own| div(grad, &scale(own, std::f64::consts::LN_2)?);
     "log10" LOG10 Log10Backward0: dtype Float, saves Input, float32 true, values None => |grad, own| div(grad, &scale(own, std::f64::consts::LN_10)?);
     "log1p" LOG1P Log1PBackward0: dtype Float, saves Input, float32 true, values None => |grad, own| div(grad, &add(own, &number(1.0))?);
-    composed "sqrt" SQRT SqrtBackward0: dtype Float, saves Output, float32 false, values None => |grad, result| div(grad, &scale(result, 2.0)?);
+    composed "sqrt" SQRT SqrtBackward0: dtype Float, saves Output, float32 false, values Some(host_values::sqrt) => |grad, result| div(grad, &scale(result, 2.0)?);
     composed "rsqrt" RSQRT RsqrtBackward0: dtype Float, saves Output, float32 true, values None => |grad, result| {
         mul(&scale(grad, -0.5)?, &pow_scalar(result, Scalar::Int(3))?)
     };
-    composed "reciprocal" RECIPROCAL ReciprocalBackward0: dtype Float, saves Output, float32 true, values None => |grad, result| {
+    composed "reciprocal" RECIPROCAL ReciprocalBackward0: dtype Float, saves Output, float32 true, values Some(host_values::reciprocal) => |grad, result| {
         mul(&neg(grad)?, &mul(result, result)?)
     };
     composed "sin" SIN SinBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| mul(grad, &COS.call(own)?);
@@ -193,20 +193,20 @@ unary! {
         mul(&scaled, grad)
     };
     "sinc" SINC SincBackward0: dtype Float, saves Input, float32 false, values None => sinc_backward;
-    "deg2rad" DEG2RAD Deg2RadBackward0: dtype Float, saves Nothing, float32 false, values None => |grad, _| scale(grad, 0.5);
-    "rad2deg" RAD2DEG Rad2DegBackward0: dtype Float, saves Nothing, float32 false, values None => |grad, _| scale(grad, 2.0);
+    "deg2rad" DEG2RAD Deg2RadBackward0: dtype Float, saves Nothing, float32 false, values None => |grad, _| scale(grad, std::f64::consts::PI / 180.0);
+    "rad2deg" RAD2DEG Rad2DegBackward0: dtype Float, saves Nothing, float32 false, values None => |grad, _| scale(grad, 180.0 / std::f64::consts::PI);
     "special_entr" ENTR SpecialEntrBackward0: dtype Float, saves Input, float32 false, values None => |grad, own| {
         mul(grad, &neg(&add(&LOG.call(own)?, &number(1.0))?)?)
     };
     "i0" I0 I0Backward0: dtype Float, saves Input, float32 false, values None => |grad, own| {
         mul(grad, &crate::call("special_i1", &[own.into()], &[])?.tensor()?)
     };
-    "logical_not" LOGICAL_NOT NoNode: dtype Bool, saves NoGradient, float32 false, values None => zero;
-    "bitwise_not" BITWISE_NOT NoNode: dtype Promoted, saves NoGradient, float32 false, values None => zero;
-    "isnan" ISNAN NoNode: dtype Bool, saves NoGradient, float32 false, values None => zero;
+    "logical_not" LOGICAL_NOT NoNode: dtype Bool, saves NoGradient, float32 false, values Some(host_values::logical_not) => zero;
+    "bitwise_not" BITWISE_NOT NoNode: dtype Promoted, saves NoGradient, float32 false, values Some(host_values::bitwise_not) => zero;
+    "isnan" ISNAN NoNode: dtype Bool, saves NoGradient, float32 false, values Some(host_values::isnan) => zero;
     composed "tanh" TANH TanhBackward0: dtype Float, saves Output, float32 false, values None => kernels::tanh;
     composed "sigmoid" SIGMOID SigmoidBackward0: dtype Float, saves Output, float32 false, values None => kernels::sigmoid;
-    composed "relu" RELU ReluBackward0: dtype Promoted, saves Output, float32 false, values None => kernels::gate;
+    composed "relu" RELU ReluBackward0: dtype Promoted, saves Output, float32 false, values Some(host_values::relu) => kernels::gate;
     composed "silu" SILU SiluBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::silu;
     "mish" MISH MishBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::mish;
     "hardswish" HARDSWISH HardswishBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::hardswish;
@@ -350,7 +350,7 @@ pub(crate) fn logical_not(tensor: &Tensor) -> Result<Tensor> {
 /// `isinf`: `self.abs() == inf`.
 fn isinf(tensor: &Tensor) -> Result<Tensor> {
     if tensor.dtype().is_integral() {
-        return super::creation::zeros(&tensor.shape(), Dtype::Bool, tensor.device());
+        return super::creation::full(&tensor.shape(), Scalar::Bool(false), Dtype::Bool, tensor.device());
     }
     super::pointwise::eq(&abs(tensor)?, &number(f64::INFINITY))
 }

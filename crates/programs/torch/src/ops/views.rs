@@ -7,7 +7,7 @@ mod strided;
 use crate::autograd::{Gradients, needs_history, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::{Dtype, Result, Tensor, TorchError, Value, numel};
+use crate::{Dtype, Result, Scalar, Tensor, TorchError, Value, numel};
 
 use super::kernels::record_linear;
 use super::{copy, creation, reduce};
@@ -288,7 +288,7 @@ pub(crate) fn select(tensor: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
         &strides,
         tensor.offset() + index.saturating_mul(stride),
         move |grad| {
-            let full = creation::zeros(&from, grad.dtype(), grad.device())?;
+            let full = creation::full(&from, Scalar::Int(0), grad.dtype(), grad.device())?;
             copy::copy_below(&select(&full, dim, index)?, grad, false)?;
             record_linear(nodes::SelectBackwardBackward0, grad, None, &[], &full, move |grad_grad, _| {
                 select(grad_grad, dim, index)
@@ -325,7 +325,7 @@ pub(crate) fn slice(
     }
     let from = tensor.shape();
     viewed(nodes::SliceBackward0, tensor, &shape, &strides, offset, move |grad| {
-        let full = creation::zeros(&from, grad.dtype(), grad.device())?;
+        let full = creation::full(&from, Scalar::Int(0), grad.dtype(), grad.device())?;
         copy::copy_below(&slice(&full, dim, Some(start), Some(end), step)?, grad, false)?;
         record_linear(nodes::SliceBackwardBackward0, grad, None, &[], &full, move |grad_grad, _| {
             slice(grad_grad, dim, Some(start), Some(end), step)

@@ -4,7 +4,7 @@ import collections as _collections
 
 import torch
 import _torch_memory as _native
-from torch import OutOfMemoryError
+from torch import AcceleratorError, OutOfMemoryError
 from torch.cuda import memory, amp
 from torch.cuda.memory import *
 from torch.cuda.memory import (
@@ -324,7 +324,6 @@ def get_sync_debug_mode():
 
 
 CudaError = RuntimeError
-AcceleratorError = RuntimeError
 
 
 class DeferredCudaCallError(Exception):

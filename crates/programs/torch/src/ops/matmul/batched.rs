@@ -76,7 +76,7 @@ impl ResultLayout {
 pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
     let [a, b] = &cast.apply_all([a, b])?;
-    check_dtypes(a, b)?;
+    check_dtypes(a, b, "bmm")?;
     if a.dim() != 3 || b.dim() != 3 {
         return runtime("batch1 must be a 3D tensor");
     }
@@ -112,7 +112,7 @@ pub(super) fn baddbmm(
 ) -> Result<Tensor> {
     let cast = into.cast(a.device());
     let [own, a, b] = &cast.apply_all([input, a, b])?;
-    check_dtypes(a, b)?;
+    check_dtypes(a, b, "baddbmm")?;
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[own, a, b], &saved)?;
     let output = into.output(own, &[a.size(0), a.size(1), b.size(2)], a.dtype())?;
@@ -139,7 +139,7 @@ pub(super) fn addbmm(
 ) -> Result<Tensor> {
     let cast = into.cast(a.device());
     let [own, a, b] = &cast.apply_all([input, a, b])?;
-    check_dtypes(a, b)?;
+    check_dtypes(a, b, "baddbmm")?;
     if a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1) {
         return runtime("batch1 and batch2 must be batches of matrices that can be multiplied");
     }

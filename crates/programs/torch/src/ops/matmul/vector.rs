@@ -30,7 +30,7 @@ fn gemv(a: &Tensor, b: &Tensor) -> Result<()> {
 pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
     let [a, b] = &cast.apply_all([a, b])?;
-    check_dtypes(a, b)?;
+    check_dtypes(a, b, "mv")?;
     if a.size(1) != b.size(0) {
         return runtime(format!(
             "size mismatch, got input ({}), mat ({}x{}), vec ({})",
@@ -63,7 +63,7 @@ pub(super) fn addmv(
 ) -> Result<Tensor> {
     let cast = into.cast(a.device());
     let [own, a, b] = &cast.apply_all([input, a, b])?;
-    check_dtypes(a, b)?;
+    check_dtypes(a, b, "addmv")?;
     if a.dim() != 2 || b.dim() != 1 || a.size(1) != b.size(0) {
         return runtime(format!(
             "vector + matrix @ vector expected, got {}, {}, {}",
@@ -107,7 +107,7 @@ pub(super) fn outer(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// `dot`.
 pub(super) fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    check_dtypes(a, b)?;
+    check_dtypes(a, b, "dot")?;
     if a.dim() != 1 || b.dim() != 1 {
         return runtime(format!("1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim()));
     }

@@ -320,12 +320,13 @@ const REMAINDER: Binary = Binary {
     backward: remainder_backward,
 };
 
+const FMOD: Binary = Binary { function: Some(host_values::fmod), ..REMAINDER };
 static REMAINDER_OF_TENSORS: Binary = REMAINDER;
 static REMAINDER_BY_NUMBER: Binary =
     Binary { node: nodes::RemainderBackward0, saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
-static FMOD_OF_TENSORS: Binary = Binary { node: nodes::FmodBackward1, ..REMAINDER };
+static FMOD_OF_TENSORS: Binary = Binary { node: nodes::FmodBackward1, ..FMOD };
 static FMOD_BY_NUMBER: Binary =
-    Binary { node: nodes::FmodBackward0, saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
+    Binary { node: nodes::FmodBackward0, saves: Saves::Nothing, backward: pass_on, ..FMOD };
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a backward function")]
 fn pass_on(ctx: &Context<'_>, grad: &Tensor) -> Result<Gradients> {
@@ -359,6 +360,9 @@ comparisons! {
 /// Bitwise operators: the result has the promoted type, and no gradient exists.
 static BITWISE: Binary =
     Binary { node: "", rule: Rule::Promoted, saves: Saves::Nothing, function: None, backward: no_gradient };
+static BITWISE_AND: Binary = Binary { function: Some(host_values::bitwise_and), ..BITWISE };
+static BITWISE_OR: Binary = Binary { function: Some(host_values::bitwise_or), ..BITWISE };
+static BITWISE_XOR: Binary = Binary { function: Some(host_values::bitwise_xor), ..BITWISE };
 
 pub(crate) fn mul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     MUL.call(a, b)
@@ -426,8 +430,9 @@ pub(crate) const BINARY: &[Entry] = binary! {
     "mul" MUL composed MulBackward0,
     "multiply" MUL, "maximum" MAXIMUM, "minimum" MINIMUM, "atan2" ATAN2, "floor_divide" FLOOR_DIVIDE,
     "eq" EQ, "ne" NE, "lt" LT, "le" LE, "gt" GT, "ge" GE, "greater" GT, "less" LT,
-    "logical_and" LOGICAL_AND, "logical_or" LOGICAL_OR, "logical_xor" LOGICAL_XOR, "bitwise_and" BITWISE,
-    "bitwise_or" BITWISE, "bitwise_xor" BITWISE, "__and__" BITWISE, "__or__" BITWISE, "__xor__" BITWISE,
+    "logical_and" LOGICAL_AND, "logical_or" LOGICAL_OR, "logical_xor" LOGICAL_XOR, "bitwise_and" BITWISE_AND,
+    "bitwise_or" BITWISE_OR, "bitwise_xor" BITWISE_XOR, "__and__" BITWISE_AND, "__or__" BITWISE_OR,
+    "__xor__" BITWISE_XOR,
     "__lshift__" BITWISE, "__rshift__" BITWISE, "bitwise_left_shift" BITWISE, "bitwise_right_shift" BITWISE,
 };
 

@@ -39,13 +39,14 @@ pub(crate) fn masked_fill(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Res
             mask.dtype()
         ));
     }
-    let shape = broadcast(&[&tensor.shape(), &mask.shape()])?;
+    let shape = broadcast(&[&mask.shape(), &tensor.shape()])?;
     let early = save_early(&[tensor, value], &[Save::Input(Some(mask))])?;
     let expanded = expand_quietly(tensor, &shape).unwrap_or_else(|| tensor.clone());
     let result = {
         let _no_grad = crate::autograd::GradModeGuard::new(false);
         copy::clone(&expanded, MemoryFormat::Contiguous)?
     };
+    host_values::apply(Some(host_values::select), &[mask, value, tensor], &result);
     record_masked_fill(early, tensor, mask, &result, value, MemoryFormat::Contiguous)?;
     Ok(result)
 }
@@ -86,17 +87,24 @@ fn record_masked_fill(
     )
 }
 
+fn fill_where(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
+    let values = host_values::compute(Some(host_values::select), &[mask, value, tensor], tensor);
+    change_in_place(tensor)?;
+    if values.is_some() {
+        tensor.set_values(values.as_deref());
+    }
+    Ok(())
+}
+
 /// `masked_fill_`.
 pub(crate) fn masked_fill_in_place(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
-    change_in_place(tensor)?;
-    tensor.set_values(None);
+    fill_where(tensor, mask, value)?;
     record_masked_fill(EarlyInputs::default(), tensor, mask, tensor, value, MemoryFormat::Contiguous)?;
     Ok(tensor.clone())
 }
 
 /// `x[mask] = value`: the same kernel, but the gradient is copied in its own order, as that of an index is.
 pub(crate) fn set_masked(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
-    change_in_place(tensor)?;
-    tensor.set_values(None);
+    fill_where(tensor, mask, value)?;
     record_masked_fill(EarlyInputs::default(), tensor, mask, tensor, value, MemoryFormat::Preserve)
 }

@@ -13,10 +13,11 @@ use super::scratch::ReductionKernel;
 use super::{mask_of, mean, reduced_empty, run, spread, sum, sum_below, sum_cast, vector_norm};
 
 /// `all` and `any`, whose result is `bool`, or `uint8` for an input of this type.
-pub(super) fn logic(tensor: &Tensor, dim: Option<&[i64]>, keepdim: bool) -> Result<Value> {
+pub(super) fn logic(tensor: &Tensor, dim: Option<&[i64]>, keepdim: bool, needs_all: bool) -> Result<Value> {
     let mask = mask_of(dim, tensor.dim())?;
     let dtype = if tensor.dtype() == Dtype::U8 { Dtype::U8 } else { Dtype::Bool };
     let output = reduced_empty(tensor, &mask, keepdim, dtype)?;
+    super::known::set_logic(&output, tensor, &mask, needs_all);
     if tensor.numel() == 1 {
         // One element is converted and copied.
         if tensor.dtype() != Dtype::Bool {

@@ -7,7 +7,12 @@ use crate::{Dtype, Result, Tensor, Value};
 use super::super::pointwise::{self, div, eq, mul};
 use super::super::views::{self, first, unsqueeze, wrap};
 use super::super::{copy, creation, scatter};
+use super::known::{set_extremum, set_place};
 use super::{ReductionKernel, dims_of, mask_of, reduced_empty, restore, run, sum, sum_all};
+
+fn is_max(node: &str) -> bool {
+    !matches!(node, nodes::MinBackward0 | nodes::MinBackward1 | nodes::AminBackward0)
+}
 
 /// `max()` and `min()` of all elements.
 pub(crate) fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
@@ -18,6 +23,7 @@ pub(crate) fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor
     }
     let mask = vec![true; tensor.dim()];
     let output = reduced_empty(tensor, &mask, false, tensor.dtype())?;
+    set_extremum(&output, tensor, &mask, is_max(node));
     {
         // The kernel reads elements without gaps, unlike that of `amax`.
         let _no_grad = crate::autograd::GradModeGuard::new(false);
@@ -57,6 +63,8 @@ pub(super) fn extremum_dim(
     let mask: Vec<bool> = if tensor.dim() == 0 { vec![] } else { mask_of(Some(&[at as i64]), tensor.dim())? };
     let values = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
     let indices = reduced_empty(tensor, &mask, keeps, Dtype::I64)?;
+    set_extremum(&values, tensor, &mask, is_max(node));
+    set_place(&indices, tensor, &mask, is_max(node));
     run(tensor, &mask, ReductionKernel::of(16))?;
     record_selection(node, tensor, &values, &indices, at as i64, keeps)?;
     Ok((values, indices))
@@ -96,6 +104,7 @@ pub(crate) fn extremum_dims(
 ) -> Result<Tensor> {
     let mask = mask_of(dims, tensor.dim())?;
     let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
+    set_extremum(&output, tensor, &mask, is_max(node));
     run(tensor, &mask, ReductionKernel::of(tensor.dtype().size()))?;
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     // The dimension of a number that is reduced is restored: the engine sums the gradient over it.
@@ -118,10 +127,11 @@ fn scale_by_count(grad: &Tensor, chosen: &Tensor, mask: &[bool]) -> Result<Tenso
 }
 
 /// `argmax` and `argmin`.
-pub(super) fn arg_extremum(tensor: &Tensor, dim: Option<i64>, keeps: bool) -> Result<Value> {
+pub(super) fn arg_extremum(tensor: &Tensor, dim: Option<i64>, keeps: bool, is_max: bool) -> Result<Value> {
     let dims = dim.map(|dim| vec![dim]);
     let mask = mask_of(dims.as_deref(), tensor.dim())?;
     let output = reduced_empty(tensor, &mask, keeps, Dtype::I64)?;
+    set_place(&output, tensor, &mask, is_max);
     // Without a dimension the kernel sees the tensor flat.
     let flat = if dims.is_some() { tensor } else { &views::reshape(&tensor.detach(), &[-1])? };
     let mask = if dims.is_some() { mask } else { vec![true] };

@@ -1,7 +1,7 @@
 //! Cells: one time step of a recurrent layer.
 
 use crate::autograd::{Gradients, Save, nodes, record};
-use crate::error::not_implemented;
+use crate::error::{not_implemented, runtime};
 use crate::{Result, Tensor, Value, session};
 
 use super::super::creation::{empty, empty_like_as};
@@ -18,8 +18,24 @@ pub(super) fn cell(
     mode: Mode,
 ) -> Result<Value> {
     let Some(hx) = states.first() else { return not_implemented("a recurrent cell without a state") };
+    if input.size(-1) != w_ih.size(1) {
+        return runtime(format!(
+            "input has inconsistent input_size: got {} expected {}",
+            input.size(-1),
+            w_ih.size(1)
+        ));
+    }
+    for (number, state) in states.iter().enumerate() {
+        if state.size(-1) != w_hh.size(1) {
+            return runtime(format!(
+                "hidden{number} has inconsistent hidden_size: got {}, expected {}",
+                state.size(-1),
+                w_hh.size(1)
+            ));
+        }
+    }
     let is_plain = matches!(mode, Mode::Tanh | Mode::Relu);
-    if is_plain || !input.device().is_cuda() {
+    if is_plain {
         let a = super::super::matmul::linear(input, w_ih, b_ih)?;
         let b = super::super::matmul::linear(hx, w_hh, b_hh)?;
         let sum = super::super::pointwise::add(&a, &b)?;

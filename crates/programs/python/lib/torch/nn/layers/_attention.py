@@ -69,6 +69,8 @@ class MultiheadAttention(Module):
         average_attn_weights=True,
         is_causal=False,
     ):
+        if query.size(-1) != self.embed_dim:
+            raise AssertionError(f"was expecting embedding dimension of {self.embed_dim}, but got {query.size(-1)}")
         is_batched = query.dim() == 3
         is_fast = not any(mask is not None and mask.is_floating_point() for mask in (attn_mask, key_padding_mask))
         key_padding_mask = F._canonical_mask(key_padding_mask, query.dtype)

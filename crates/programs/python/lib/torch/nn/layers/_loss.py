@@ -39,6 +39,7 @@ def _loss(name, function, extra="", defaults=()):
             return function(self, input, target)
 
     Made.__name__ = Made.__qualname__ = name
+    Made.forward.__qualname__ = f"{name}.forward"
     Made.__module__ = "torch.nn"
     return Made
 

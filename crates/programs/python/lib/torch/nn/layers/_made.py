@@ -30,6 +30,7 @@ def _simple(name, function, arguments="", defaults=(), shown=None):
             return shown(self) if shown else ""
 
     Made.__name__ = Made.__qualname__ = name
+    Made.forward.__qualname__ = f"{name}.forward"
     Made.__module__ = "torch.nn"
     return Made
 

@@ -107,9 +107,33 @@ class RNNBase(Module):
             return hx[0].index_select(1, permutation), hx[1].index_select(1, permutation)
         return hx.index_select(1, permutation)
 
+    def _check_input(self, input, is_packed=False):
+        dtype = self._flat_weights[0].dtype
+        if input.dtype != dtype and not torch.is_autocast_enabled():
+            raise ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). "
+                f"Convert input: input.to({dtype}), or convert model: model.to({input.dtype})"
+            )
+        if is_packed and input.dim() != 2:
+            raise RuntimeError(f"input must have 2 dimensions, got {input.dim()}")
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(
+                f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
+            )
+
+    def _check_hidden(self, hx, batch):
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        names = ["hidden[0]", "hidden[1]"] if isinstance(hx, tuple) else ["hidden"]
+        widths = (self.proj_size or self.hidden_size, self.hidden_size)
+        for name, state, width in zip(names, hx if isinstance(hx, tuple) else [hx], widths):
+            expected = (layers, batch, width)
+            if state.shape != expected:
+                raise RuntimeError(f"Expected {name} size {expected}, got {list(state.shape)}")
+
     def _forward_packed(self, packed, hx):
         input, batch_sizes, sorted_indices, unsorted_indices = packed
         max_batch_size = int(batch_sizes[0])
+        self._check_input(input, is_packed=True)
         if hx is None:
             hx = self._zeros(input, max_batch_size)
             if self.mode == "LSTM":
@@ -139,7 +163,13 @@ class RNNBase(Module):
     def forward(self, input, hx=None):
         if isinstance(input, tuple):
             return self._forward_packed(input, hx)
+        if input.dim() not in (2, 3):
+            name = self.mode.partition("_")[0]
+            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        self._check_input(input)
         is_batched = input.dim() == 3
+        if is_batched and torch.is_tensor(hx) and hx.dim() != 3 and self.mode != "LSTM":
+            raise RuntimeError(f"For batched 3-D input, hx should also be 3-D but got {hx.dim()}-D tensor")
         batch_dim = 0 if self.batch_first else 1
         if not is_batched:
             input = input.unsqueeze(batch_dim)
@@ -151,6 +181,7 @@ class RNNBase(Module):
                 hx = (h_zeros, c_zeros)
             elif not is_batched:
                 hx = (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
+            self._check_hidden(tuple(hx), batch)
             result = torch.lstm(
                 input,
                 list(hx),
@@ -168,6 +199,7 @@ class RNNBase(Module):
                 hx = self._zeros(input, batch)
             elif not is_batched:
                 hx = hx.unsqueeze(1)
+            self._check_hidden(hx, batch)
             function = {"GRU": torch.gru, "RNN_TANH": torch.rnn_tanh, "RNN_RELU": torch.rnn_relu}[self.mode]
             result = function(
                 input,
