@@ -104,7 +104,7 @@ impl PyOperator {
     }
 }
 
-/// The error for an argument of a wrong type, with the name of its class in Python: an array is no list.
+/// The error for an argument of a wrong type, with the name of its class in Python: an array is not a list.
 fn named_by_python(error: TorchError, args: &[Bound<'_, PyAny>]) -> TorchError {
     let TorchError::Type(text) = &error else { return error };
     let position = text.split_once("(position ").and_then(|(_, rest)| rest.split_once(')'));

@@ -22,7 +22,7 @@ def _shape_of(data):
 
 
 def _check_numbers(data, shape, level=0):
-    """Refuses what is no number, and lists of two lengths, in the words of `torch.tensor`."""
+    """Refuses what is not a number, and lists of two lengths, in the words of `torch.tensor`."""
     if isinstance(data, str):
         if not level:
             raise TypeError("new(): invalid data type 'str'")

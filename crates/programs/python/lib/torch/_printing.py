@@ -63,9 +63,7 @@ def _shown(values, shape, is_short):
     rows = list(range(shape[0]))
     if is_short and shape[0] > 2 * edge:
         rows = [*rows[:edge], None, *rows[-edge:]]
-    return [
-        None if row is None else _shown(values[row * step : (row + 1) * step], shape[1:], is_short) for row in rows
-    ]
+    return [None if row is None else _shown(values[row * step : (row + 1) * step], shape[1:], is_short) for row in rows]
 
 
 def _leaves(shown):

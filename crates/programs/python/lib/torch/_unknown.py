@@ -106,6 +106,7 @@ class UnknownNumber:
 
     __lt__ = __le__ = _order(float("inf"))
     __gt__ = __ge__ = _order(-float("inf"))
+    del _order
 
     def __bool__(self):
         return _asserted() or _false(self._assumption)
@@ -120,7 +121,7 @@ class UnknownNumber:
         if _is_subscript():
             _note("the element depends on a number that is not computed here; the first element is assumed")
             return 0
-        # NumPy says of a refused index only that it is no integer.
+        # NumPy says of a refused index only that it is not an integer.
         _note(
             "a whole number is needed of a value that lies on the GPU or is random, which is not computed here; "
             "use a number in its place"
