@@ -161,7 +161,7 @@ fn every_claim_of_our_lessons_can_fail() {
             count += 1;
         }
     }
-    assert!(count > 80, "{count} claims");
+    assert!(count >= 80, "{count} claims");
 }
 
 /// The text with the opposite of its first condition.

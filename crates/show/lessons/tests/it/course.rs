@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
     CourseLesson, EXERCISE_MINUTES, Exercise, ExerciseLanguage, Inline, Lesson, PARTS, PLANS, PlanPart,
-    PlayedLesson, PracticeQuestion, RightAnswers, Slider, TextBlock, course, current_id, glossary, lessons, plain,
+    PlayedLesson, PracticeQuestion, RightAnswers, Slider, TextBlock, course, current_id, glossary, lessons,
+    plain,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
