@@ -276,11 +276,11 @@ pub(crate) fn requests_by_card<'t>(
     program: &LessonProgram,
     sections: &[Section<'t>],
 ) -> Option<Vec<Vec<&'t str>>> {
-    let fences = sections.iter().flat_map(|section| &section.items).filter_map(|item| match item {
+    let mut fences = sections.iter().flat_map(|section| &section.items).filter_map(|item| match item {
         Item::Fence(fence) if fence.language == RECORDED => Some(fence),
         _ => None,
     });
-    let fence: &Fence<'t> = fences.last().filter(|fence| fence.options == program.number())?;
+    let fence: &Fence<'t> = fences.next_back().filter(|fence| fence.options == program.number())?;
     let mut cards: Vec<Vec<&'t str>> = Vec::new();
     for line in &fence.lines {
         if line.starts_with("card ") {

@@ -109,8 +109,7 @@ fn named_by_python(error: TorchError, args: &[Bound<'_, PyAny>]) -> TorchError {
     let TorchError::Type(text) = &error else { return error };
     let position = text.split_once("(position ").and_then(|(_, rest)| rest.split_once(')'));
     let object = position.and_then(|(number, _)| args.get(number.parse::<usize>().ok()?.checked_sub(1)?));
-    let (Some(object), Some((start, "list"))) = (object, text.rsplit_once(", not ").map(|(a, b)| (a, b)))
-    else {
+    let (Some(object), Some((start, "list"))) = (object, text.rsplit_once(", not ")) else {
         return error;
     };
     let class = object.get_type();
