@@ -345,7 +345,7 @@ fn a_lesson_in_python_runs_its_program() {
     for said in ["3 MiB in 20 MiB.", "18.5 MiB are cached.", "a = torch.empty(3 * 2**18, device=\"cuda\")"] {
         assert!(read.out.contains(said), "{said}: {}", read.out);
     }
-    let wrong = file("wrong.md", &text.replace("del a", "del z"));
+    let wrong = file("wrong.md", text.replace("del a", "del z"));
     let wrong = blockyard(["lesson", &wrong]);
     assert!(wrong.status == 2 && wrong.err.contains("name 'z' is not defined"), "{}", wrong.err);
     // The lesson of the document has an exercise, which its solution solves.
