@@ -106,7 +106,7 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
     effect(move || {
         if let Some(text) = file.get() {
             file.set(None);
-            editor.replace(text);
+            editor.replace(&text);
         }
     });
     let area = editor.area;
@@ -255,9 +255,9 @@ impl LessonEditor {
 
     /// Shows another text, the sample or the text of a file; the writer's text can be brought back until the
     /// page is left.
-    fn replace(self, other: String) {
+    fn replace(self, other: &str) {
         let text = self.whole_now();
-        self.before.set(Some(text).filter(|text| text != STARTER && *text != other));
+        self.before.set(Some(text).filter(|text| text != STARTER && text != other));
         self.show(other);
     }
 
@@ -265,12 +265,12 @@ impl LessonEditor {
     fn bring_back(self) {
         if let Some(text) = self.before.get_untracked() {
             self.before.set(None);
-            self.show(text);
+            self.show(&text);
         }
     }
 
-    fn show(self, text: String) {
-        let (own, requests) = split_recorded(&text);
+    fn show(self, text: &str) {
+        let (own, requests) = split_recorded(text);
         if let Some(area) = self.area.get_untracked() {
             area.set_value(&own);
         }
@@ -369,7 +369,7 @@ fn text_buttons(editor: LessonEditor) -> AnyView {
                 "The frame is copied. It has the lesson without its solutions in it, for a page of your own.")}
             {large("large", "print-lesson", "Class sheet and answers", is_off, click(move || editor.print()))}
             {button("large", "save-lesson", "Download", "As a Markdown file, which the page and the command open", click(move || editor.save()))}
-            {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.replace(STARTER.to_owned())))}
+            {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.replace(STARTER)))}
             {open_file(session)}
             <span hidden=flag(move || before.with(Option::is_none))>
                 {button("large", "bring-back", "Bring my lesson back", "As it was before Start again or before the file", click(move || editor.bring_back()))}

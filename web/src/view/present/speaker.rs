@@ -3,6 +3,7 @@
 //! The window is empty. This page writes into it, so that it needs no network and no messages.
 
 use std::cell::RefCell;
+use std::fmt::Write as _;
 
 use blockyard_figure::escaped;
 use blockyard_lessons::{PlayedCard, course, plain};
@@ -100,15 +101,15 @@ fn content(session: Session) -> String {
     );
     if let Some(question) = &shown.question {
         let because = escaped(&plain(&question.because));
-        html += &format!("<p>Answer: <b>{}</b>. {because}</p>", escaped(&question.right));
+        let _ = write!(html, "<p>Answer: <b>{}</b>. {because}</p>", escaped(&question.right));
     }
     if !shown.notes.is_empty() {
-        html += &format!("<p>{}</p>", escaped(&plain(&shown.notes)));
+        let _ = write!(html, "<p>{}</p>", escaped(&plain(&shown.notes)));
     }
     html += "</section><section><h2>Next</h2><p>";
     let next = lessons.next_card(&lesson, card).and_then(|next| lesson.cards.get(next));
     let after = || course().find(|after| lessons.neighbor(true).is_some_and(|id| id == after.id));
-    html += &match (is_asked, next) {
+    let next = match (is_asked, next) {
         (true, _) => "The answer.".to_owned(),
         (false, Some(next)) => match &next.question {
             Some(question) => format!("{}<br>Asks: {}", title(next), escaped(&plain(&question.text))),
@@ -118,5 +119,6 @@ fn content(session: Session) -> String {
             after().map_or("The end.".to_owned(), |after| format!("The lesson \"{}\"", after.title))
         }
     };
-    html + "</p></section>"
+    html.extend([next.as_str(), "</p></section>"]);
+    html
 }

@@ -41,7 +41,7 @@ pub(super) fn hand_out(session: Session) -> Vec<AnyView> {
             *chosen = if is_all { BTreeSet::new() } else { (0..lessons().len()).collect() };
         });
     });
-    let rows = summaries().into_iter().enumerate().map(|(number, lesson)| row(number, lesson, chosen));
+    let rows = summaries().into_iter().enumerate().map(|(number, lesson)| row(number, &lesson, chosen));
     let rows = rows.collect::<Vec<_>>();
     let words = text(move || match chosen.with(BTreeSet::len) {
         0 => "Print sheets and keys: choose lessons".to_owned(),
@@ -61,8 +61,8 @@ pub(super) fn hand_out(session: Session) -> Vec<AnyView> {
 }
 
 /// A lesson that can be chosen, with the link to its exercise, which is its last card.
-fn row(number: usize, lesson: ListedLesson, chosen: RwSignal<BTreeSet<usize>>) -> AnyView {
-    let ListedLesson { id, minutes, cards, .. } = lesson;
+fn row(number: usize, lesson: &ListedLesson, chosen: RwSignal<BTreeSet<usize>>) -> AnyView {
+    let &ListedLesson { id, minutes, cards, .. } = lesson;
     let title = course().find(|lesson| lesson.id == id).map_or(id, |lesson| lesson.title);
     let is_chosen = flag(move || chosen.with(|chosen| chosen.contains(&number)));
     let choose = move |is_on: bool| {
