@@ -22,7 +22,7 @@ fn all_lessons_are_listed_and_each_can_be_read() {
         "! 20 MiB. A request of more than 1 MiB",
         "L default     20 MiB [####a####|...",
         "Allocated 3 MiB (peak 3 MiB), reserved 20 MiB (peak 20 MiB).",
-        "- reserved is at most 22 MiB\n",
+        "- the most reserved is at most 22 MiB\n",
     ] {
         assert!(read.out.contains(text), "{text}: {}", read.out);
     }
@@ -83,7 +83,7 @@ fn a_program_is_an_answer_too_and_every_solution_of_ours_passes_while_its_start_
 
 /// The changes of our exercises that pass, each with the reason why it is a right answer.
 #[cfg(feature = "python")]
-const RIGHT_ANSWERS: [(&str, &str, &str); 6] = [
+const RIGHT_ANSWERS: [(&str, &str, &str); 10] = [
     (
         "tensor",
         "solution: `torch.empty`",
@@ -94,6 +94,10 @@ const RIGHT_ANSWERS: [(&str, &str, &str); 6] = [
     ("nvidia-smi", "solution: `request` of line 1 cut to a part", "the result needs this part alone"),
     ("nvidia-smi", "solution: `result` of line 2 cut to a part", "the part is the whole result"),
     ("nvidia-smi", "start: and the cache emptied", "the request is deleted by then"),
+    ("what-to-change", "solution: and `loss` deleted", "its number is in the list by then"),
+    ("what-to-change", "solution: `loss` of line 2 moved to the CPU", "its number is the same there"),
+    ("reserved", "solution: 1 in place of 2", "which numbers are added is not asked"),
+    ("reserved", "solution: 1 in place of 3", "which numbers are added is not asked"),
 ];
 
 /// All exercises that are programs.
