@@ -29,9 +29,11 @@ use self::open::OpenLessonError;
 use self::progress::LessonProgress;
 use self::question::GivenAnswers;
 use crate::browser;
+use crate::frames;
 use crate::navigation::{CardPlace, Embed, Place};
 use crate::ptr_eq::PtrEq;
 use crate::session::{Feature, Source};
+use crate::surface::pixels;
 
 /// The card of the open lesson, with the reader's answer and exercise on the card.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -130,6 +132,8 @@ impl LessonSignals {
 
 /// Steps a second while a card plays.
 const CARD_SPEED: f32 = 0.9;
+/// The longest time in which a card plays, however many steps it has.
+const CARD_SECONDS: f64 = 5.0;
 
 impl Feature<LessonSignals> {
     /// The non-PyTorch memory of the process at the moment that the open lesson shows; `None` where the
@@ -295,6 +299,8 @@ impl Feature<LessonSignals> {
         if browser::is_motion_reduced() {
             self.session.dispatch(PlayerAction::SeekStep(end));
         } else {
+            let speed = pixels(frames::count(end - start) / CARD_SECONDS).max(CARD_SPEED);
+            self.session.player.update(|player| player.speed = speed);
             self.session.dispatch(PlayerAction::Forward);
             if start + 1 < end {
                 self.session.dispatch(PlayerAction::Play);

@@ -204,16 +204,18 @@ fn end_slide(session: Session) -> AnyView {
         let is_planned = plan.contains(&open.id);
         let of_plan =
             course().filter(|lesson| plan.iter().any(|id| id == lesson.id)).map(|lesson| lesson.title);
-        let homework = Plan::of(&plan).filter(|_| is_planned);
+        let known = Plan::of(&plan).filter(|_| is_planned);
         let homework: Vec<_> =
-            homework.iter().flat_map(|plan| plan.parts).filter_map(PlanPart::homework_sentence).collect();
+            known.iter().flat_map(|plan| plan.parts).filter_map(PlanPart::homework_sentence).collect();
         let titles = if is_planned { of_plan.collect() } else { vec![open.title.as_str()] };
         let titles = titles
             .into_iter()
             .map(|title| view! { <li>{title.to_owned()}</li> }.into_any())
             .collect::<Vec<_>>();
         let address = if is_planned {
-            format!("{}#{}", browser::address(), LinkTarget::Place(Place::Plan(plan.join(","))).hash())
+            let ids =
+                known.map_or(plan.join(","), |known| known.for_students().collect::<Vec<_>>().join(","));
+            format!("{}#{}", browser::address(), LinkTarget::Place(Place::Plan(ids)).hash())
         } else {
             export::link(session)
         };

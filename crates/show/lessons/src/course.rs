@@ -101,7 +101,7 @@ const FORTY_FIVE_MINUTES: [PlanPart; 3] = [
         minutes: 15,
         lessons: &[without_exercise("tensor", 15)],
         homework: &[],
-        task: "The class answers before each figure is shown, and says where a slider changes the segment.",
+        task: "The class answers before each figure is shown. After Escape the chapter has its sliders: the class says where one changes the segment.",
     },
     PlanPart {
         minutes: 24,
@@ -118,13 +118,13 @@ const NINETY_MINUTES: [PlanPart; 4] = [
         minutes: 23,
         lessons: &[with_exercise("tensor", 23)],
         homework: &["nvidia-smi"],
-        task: "The class answers before each figure is shown, draws the segment, and solves the exercise.",
+        task: "The class answers before each figure is shown, and solves the exercise. After Escape the chapter has its sliders.",
     },
     PlanPart {
         minutes: 18,
         lessons: &[without_exercise("training", 18)],
         homework: &[],
-        task: "The class says what the second step needs, draws what a weight costs, and moves the batch.",
+        task: "The class says what the second step needs and what a weight costs. After Escape the batch is moved.",
     },
     PlanPart {
         minutes: 40,
@@ -148,7 +148,7 @@ const TWO_HOURS: [PlanPart; 5] = [
         minutes: 26,
         lessons: &[with_exercise("training", 26)],
         homework: &[],
-        task: "The class says what the second step needs, draws what a weight costs, moves the batch, and solves the exercise.",
+        task: "The class says what the second step needs and what a weight costs, and solves the exercise. After Escape the batch is moved.",
     },
     PlanPart {
         minutes: 40,
@@ -187,6 +187,13 @@ impl Plan {
     /// The lessons, in order.
     pub fn lessons(&self) -> impl Iterator<Item = &'static PlannedLesson> {
         self.parts.iter().flat_map(|part| part.lessons)
+    }
+
+    /// The lessons that students read, in the order of the course: those of the plan, and the homework.
+    pub fn for_students(&self) -> impl Iterator<Item = &'static str> {
+        let homework = self.parts.iter().flat_map(|part| part.homework).copied();
+        let ids: Vec<&str> = self.lessons().map(|lesson| lesson.id).chain(homework).collect();
+        course().map(|lesson| lesson.id).filter(move |id| ids.contains(id))
     }
 
     /// How many minutes the plan takes.

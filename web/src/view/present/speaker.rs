@@ -101,7 +101,7 @@ fn content(session: Session) -> String {
     );
     if let Some(question) = &shown.question {
         let because = escaped(&plain(&question.because));
-        let _ = write!(html, "<p>Answer: <b>{}</b>. {because}</p>", escaped(&question.right));
+        let _ = write!(html, "<p>Answer: <b>{}</b> {because}</p>", escaped(&question.right));
     }
     if !shown.notes.is_empty() {
         let _ = write!(html, "<p>{}</p>", escaped(&plain(&shown.notes)));

@@ -49,7 +49,7 @@ fn plan_view(session: Session, plan: &'static Plan) -> AnyView {
     };
     let ids: Vec<String> = plan.lessons().map(|lesson| lesson.id.to_owned()).collect();
     let (planned, joined) = (ids.clone(), ids.join(","));
-    let linked = joined.clone();
+    let linked = plan.for_students().collect::<Vec<_>>().join(",");
     let present = click(move || session.lessons().present_plan(planned.clone()));
     let sheet = click(move || session.navigation().go_to(Place::Handout(joined.clone())));
     let link = click(move || {
@@ -67,7 +67,13 @@ fn plan_view(session: Session, plan: &'static Plan) -> AnyView {
             present,
         ),
         button("", "lecture-sheet", "Print sheets", "Questions, exercises and the answer key", sheet),
-        button("", "copy-plan", "Copy link", "One address for students, with these lessons", link),
+        button(
+            "",
+            "copy-plan",
+            "Copy link",
+            "One address for students, with these lessons and the homework",
+            link,
+        ),
     ];
     let title = plan.title;
     block(
