@@ -165,7 +165,10 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
             };
             // After a reload, the address is already right.
             if browser::hash().trim_start_matches('#') != hash {
-                browser::set_hash(&hash, is_elsewhere(&before.target, &link.target));
+                // A chapter scrolls from card to card.
+                let is_chapter = untrack(|| session.lessons().is_chapter());
+                let is_same = is_chapter && is_same_lesson(&before.target, &link.target);
+                browser::set_hash(&hash, !is_same && is_elsewhere(&before.target, &link.target));
             }
             written.set_value(link);
         };
@@ -189,4 +192,12 @@ fn is_elsewhere(before: &LinkTarget, after: &LinkTarget) -> bool {
         (LinkTarget::Text { .. }, LinkTarget::Text { .. }) => false,
         _ => before != after,
     }
+}
+
+fn is_same_lesson(before: &LinkTarget, after: &LinkTarget) -> bool {
+    let id = |target: &LinkTarget| match target {
+        LinkTarget::Lesson { id, .. } => Some(id.clone()),
+        _ => None,
+    };
+    id(before).is_some() && id(before) == id(after)
 }

@@ -228,9 +228,9 @@ fn go_to_lesson(session: Session, id: &'static str) -> Handler<ev::MouseEvent> {
 /// The lesson with which a newcomer begins, and the lesson about the events of the story, each with the
 /// label of its button. The minutes of a lesson are in its file, which this screen does without.
 const FIRST_LESSON: &str = "tensor";
-const FIRST_LABEL: &str = "Lesson 1: what a tensor costs, 10 minutes";
+const FIRST_LABEL: &str = "Chapter 1: what a tensor costs, 10 minutes";
 const ANSWER_LESSON: &str = "nvidia-smi";
-const ANSWER_LABEL: &str = "Lesson 3: why nvidia-smi did not fall, 11 minutes";
+const ANSWER_LABEL: &str = "Chapter 2: why nvidia-smi did not fall, 11 minutes";
 
 fn files(session: Session, samples: Samples) -> AnyView {
     let picker = FilePicker::new();
@@ -341,7 +341,7 @@ mod tests {
             let minutes = lesson.minutes().expect("it has minutes");
             assert!(label.ends_with(&format!(", {minutes} minutes")), "{minutes}");
             let place = blockyard_lessons::course().position(|lesson| lesson.id == id);
-            let number = place.map(|place| format!("Lesson {}", place + 1));
+            let number = place.map(|place| format!("Chapter {}", place + 1));
             assert_eq!(number.as_deref(), label.split(':').next());
         }
         assert_eq!(blockyard_lessons::course().next().map(|lesson| lesson.id), Some(FIRST_LESSON));

@@ -72,7 +72,7 @@ pub(crate) fn practice(session: Session) -> AnyView {
         <main class="page">
             <h1>"Practice"</h1>
             <p class="lead">
-                "Questions of all lessons, mixed, with new numbers each time. A question that you answer right comes back after a day, then after three, seven and 21. This is remembered on this machine, and nowhere else."
+                "Questions of all lessons, mixed, most of them with new numbers each time. A question that you answer right comes back after a day, then after three, seven and 21. This is remembered on this machine, and nowhere else."
             </p>
             <p role="status" data-testid="practice-sums">{sums}</p>
             {move || practicing.question()}

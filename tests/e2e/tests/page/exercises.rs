@@ -144,7 +144,7 @@ fn a_mistake_is_named_by_what_the_program_did_at_which_line() -> Result<()> {
         wait_long(
             page,
             &id("verdict"),
-            "makes 6 MiB before the 4 B that come later; the other order meets the goals.",
+            "makes 6 MiB before the 4 B that come later; a program that meets all goals makes these first.",
         )
     })
 }

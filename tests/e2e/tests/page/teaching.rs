@@ -179,8 +179,8 @@ fn a_stage_fits_a_frame_of_640_by_400() -> Result<()> {
 fn the_first_screen_leads_to_its_answer_and_to_the_page_for_teachers() -> Result<()> {
     at("/", LAPTOP, |page| {
         // A newcomer is sent to the first lesson, which has the words of the others.
-        page.wait_text(&id("door-learn"), "Lesson 1: what a tensor costs")?;
-        page.wait_text(&id("door-answer"), "Lesson 3: why nvidia-smi did not fall")?;
+        page.wait_text(&id("door-learn"), "Chapter 1: what a tensor costs")?;
+        page.wait_text(&id("door-answer"), "Chapter 2: why nvidia-smi did not fall")?;
         page.click(&id("door-learn"))?;
         page.wait_until("location.hash === '#lesson=tensor&card=1'")?;
         page.goto("/")?;

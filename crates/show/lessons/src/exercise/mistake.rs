@@ -147,7 +147,7 @@ pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>)
             let making = own.making(same, size);
             if own.later(same, Act::Make(other)).is_some() && solved.later(same, Act::Make(size)).is_some() {
                 format!(
-                    "{place} makes {making} before the {other} that come later; the other order meets the goals"
+                    "{place} makes {making} before the {other} that come later; a program that meets all goals makes these first"
                 )
             } else {
                 format!("{place} makes {making}, where {other} are made in a program that meets all goals")
@@ -289,7 +289,7 @@ mod tests {
         let solved = "a = alloc 8 MiB\nb = alloc 16 MiB\n";
         assert_eq!(
             found("b = alloc 16 MiB\na = alloc 8 MiB\n", solved).unwrap(),
-            "line 1, `b = alloc 16 MiB`, makes `b` (16 MiB) before the 8 MiB that come later; the other order meets the goals"
+            "line 1, `b = alloc 16 MiB`, makes `b` (16 MiB) before the 8 MiB that come later; a program that meets all goals makes these first"
         );
         assert_eq!(
             found("a = alloc 12 MiB\nb = alloc 16 MiB\n", solved).unwrap(),
