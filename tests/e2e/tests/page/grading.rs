@@ -31,7 +31,7 @@ const LINK: &str = "const packed = new Blob([arguments[0]]).stream().pipeThrough
 const POOLS: &str = "pool first\nenter first\nx1 = alloc 8 MiB\ny1 = alloc 8 MiB\nleave first\nfree x1, y1\n# edit from here\nLINES# edit to here\n";
 const SOLVED: &str = "enter first\nx2 = alloc 8 MiB\ny2 = alloc 8 MiB\nleave first\n";
 const UNSOLVED: &str = "pool second\nenter second\nx2 = alloc 8 MiB\ny2 = alloc 8 MiB\nleave second\n";
-const TENSOR: &str = "import torch\n\n# edit from here\nLINES# edit to here\nprint(batch.shape, batch.dtype, torch.cuda.memory_allocated(), \"bytes\")\nassert batch.shape == (256, 3, 224, 224), \"the shape stays\"\n";
+const TENSOR: &str = "import torch\n\n# edit from here\nLINES# edit to here\nprint(batch.shape, batch.dtype, torch.cuda.memory_allocated(), \"bytes\")\nassert batch.shape == (256, 3, 224, 224), \"the shape stays\"\nassert batch.is_cuda and batch.is_floating_point(), \"the images are fractions, on the GPU\"\n";
 
 fn rows(page: &Page) -> Result<Vec<Vec<String>>> {
     Ok(serde_json::from_value(page.execute(ROWS, &[])?)?)
