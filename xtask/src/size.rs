@@ -35,7 +35,7 @@ const LATER: [Budget; 10] = [
         // curve of the batches that fit (2 kB). With the limit, the failure and the peaks in the figure of
         // allocations, which is the only one of a file (3 kB). With chapters, whose sliders play the lesson again,
         // and the view of a program that runs (36 kB).
-        most: 784_000,
+        most: 830_000,
     },
     Budget {
         what: "worker, once the page rests",
@@ -80,7 +80,7 @@ const LATER: [Budget; 10] = [
 
 // It was 700 kB. Since then came signals of a program that runs, chapters with sliders whose places links hold, their style, and two
 // releases; which of them weighs how much was not measured.
-const FIRST: Budget = Budget { what: "first load", prefixes: &[], most: 713_000 };
+const FIRST: Budget = Budget { what: "first load", prefixes: &[], most: 723_000 };
 
 /// Prints every file of `dist/` with its size after gzip and fails if those of a budget cost more than it
 /// allows.

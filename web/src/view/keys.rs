@@ -58,6 +58,9 @@ fn takes(element: &Element, key: &str) -> bool {
         ("BUTTON" | "SUMMARY" | "A", " " | "Enter") => true,
         ("BUTTON", "ArrowLeft" | "ArrowRight" | "Home" | "End") => role.as_deref() == Some("tab"),
         ("INPUT", " ") => element.get_attribute("type").as_deref() == Some("checkbox"),
+        ("INPUT", "ArrowLeft" | "ArrowRight" | "ArrowUp" | "ArrowDown" | "Home" | "End") => {
+            element.get_attribute("type").as_deref() == Some("range")
+        }
         _ => false,
     }
 }
@@ -81,7 +84,7 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     // The keys of a run would take those that scroll.
     let is_scrolled = untrack(|| match session.navigation().place.get() {
         Place::Lesson { .. } | Place::OwnLesson => session.lessons().is_chapter(),
-        place => place == Place::Home,
+        place => matches!(place, Place::Home | Place::Practice),
     });
     if is_scrolled {
         match event.key().as_str() {

@@ -45,16 +45,20 @@ const PRESENTED: &str = "const wait = (millis) => new Promise((done) => setTimeo
     document.querySelector('[data-testid=present]').click();
     await wait(150);
     const faults = [];
-    for (let presses = 0; presses < 60; presses += 1) {
+    let seen = null;
+    for (let presses = 0; presses < 120; presses += 1) {
         const card = document.querySelector('.lesson-card');
         const name = document.querySelector('[data-testid=card-position]').textContent;
         const root = document.documentElement;
         if (root.scrollWidth > innerWidth || root.scrollHeight > innerHeight) faults.push(`${name}: the page is ${root.scrollWidth} x ${root.scrollHeight}`);
-        // Lines of code are cut where their box scrolls.
+        // The clicker scrolls a card that is longer than the screen, down to its end.
+        if (seen && seen.name !== name && seen.reach < seen.height - 2) faults.push(`${seen.name}: ${seen.height - seen.reach} px are never shown`);
+        seen = { name, reach: card.scrollTop + card.clientHeight, height: card.scrollHeight };
+        // Lines of code are cut where their box scrolls. The lines of an exercise scroll: they are worked on.
         for (const box of card.querySelectorAll('pre, textarea')) {
-            if (box.offsetHeight > 0 && box.scrollHeight > box.clientHeight + 1) faults.push(`${name}: ${box.scrollHeight - box.clientHeight} px of code are cut`);
+            if (!box.closest('.exercise') && box.offsetHeight > 0 && box.scrollHeight > box.clientHeight + 1) faults.push(`${name}: ${box.scrollHeight - box.clientHeight} px of code are cut`);
         }
-        if (card.scrollHeight > card.clientHeight + 1 || card.scrollWidth > card.clientWidth + 1) faults.push(`${name}: the card is ${card.scrollWidth} x ${card.scrollHeight}`);
+        if (card.scrollWidth > card.clientWidth + 1) faults.push(`${name}: the card is ${card.scrollWidth} px wide`);
         const texts = document.createTreeWalker(document.querySelector('.lesson'), NodeFilter.SHOW_TEXT);
         const range = document.createRange();
         while (texts.nextNode()) {

@@ -193,7 +193,7 @@ fn the_first_screen_leads_to_its_answer_and_to_the_page_for_teachers() -> Result
         page.wait_text(&id("two-hours"), "Why nvidia-smi did not fall, 16 min")?;
         page.wait_text(&id("two-hours"), "Where training's memory goes, 26 min with its exercise")?;
         page.wait_text(&id("two-hours"), "For questions, and for what takes longer.")?;
-        page.wait_text(&id("two-hours"), "Homework: Reading a snapshot.")?;
+        page.wait_text(&id("ninety-minutes"), "Homework: Why nvidia-smi did not fall.")?;
         page.check_accessible()?;
         // Four short pages: nothing is folded away, and each fits one and a half screens.
         for page_of in ["present", "hand-out", "host", ""] {

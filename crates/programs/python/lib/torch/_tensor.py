@@ -1,8 +1,9 @@
 """`torch.Tensor`: the native tensor with what Python adds to it."""
 
-from collections import OrderedDict
+from collections import sys
 
 import _torch_autograd
+import OrderedDict
 from _host import note as _note
 from _torch import Operator, TensorBase
 from _torch import format_of as _format_of
@@ -29,6 +30,11 @@ from torch._tensor_functions import (
 from torch._unknown import Size, UnknownNumber
 
 _contiguous_format = _format_of("contiguous_format")
+
+
+def _of_torch(name):
+    """The function of this name in `torch`, as a method."""
+    return lambda *arguments, **options: getattr(sys.modules["torch"], name)(*arguments, **options)
 
 
 class Tensor(TensorBase):
@@ -391,20 +397,7 @@ class Tensor(TensorBase):
 
         return torch.where(condition, self, other)
 
-    def equal(self, other):
-        import torch
-
-        return torch.equal(self, other)
-
-    def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
-        import torch
-
-        return torch.allclose(self, other, rtol, atol, equal_nan)
-
-    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
-        import torch
-
-        return torch.unique(self, sorted, return_inverse, return_counts, dim)
+    equal, allclose, unique = map(_of_torch, ("equal", "allclose", "unique"))
 
     def is_shared(self):
         return False
