@@ -1,9 +1,9 @@
 """`torch.Tensor`: the native tensor with what Python adds to it."""
 
-from collections import sys
+import sys
+from collections import OrderedDict
 
 import _torch_autograd
-import OrderedDict
 from _host import note as _note
 from _torch import Operator, TensorBase
 from _torch import format_of as _format_of
