@@ -119,7 +119,7 @@ fn the_batch_moves_a_training_at_each_card_that_compares_runs() -> Result<()> {
         page.wait_text(&id("lesson-categories"), "activations")?;
         drag(page, "slider-2", 0)?;
         page.wait_text(card, "The batch has 8 texts of 256 tokens")?;
-        page.wait_text(card, "another batch changes little")?;
+        page.wait_text(card, "The batch moves one part of both")?;
         figure_says(page, "880.6 MiB")?;
         // The same slider is shown beside the run under autocast.
         page.wait_until("document.querySelector('[data-testid=slider-2-again-7]').value === '0'")?;

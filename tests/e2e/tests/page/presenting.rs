@@ -177,7 +177,7 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
         page.wait_text(&id("end-slide"), "Where training's memory goes")?;
-        page.wait_text(&id("end-slide"), "#plan=tensor,training,fragmentation,what-to-change")?;
+        page.wait_text(&id("end-slide"), "#plan=tensor,nvidia-smi,training,fragmentation,what-to-change")?;
         page.wait_text(&id("end-slide"), "Homework: exercise of \"Where training's memory goes\"")?;
         page.wait_until("location.hash.startsWith('#lesson=what-to-change&card=10')")?;
         page.press(Key::PageUp)?;

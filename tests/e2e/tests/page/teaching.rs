@@ -336,13 +336,13 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
         page.wait_until("window.copied?.startsWith('<iframe src=') && window.copied.includes('?embed=lesson#lesson=pools&card=1')")?;
         page.execute("location.hash = '#teachers'", &[])?;
         page.click("[data-testid=ninety-minutes] [data-testid=copy-plan]")?;
-        page.wait_until("window.copied?.includes('#plan=tensor,training,')")?;
+        page.wait_until("window.copied?.includes('#plan=tensor,nvidia-smi,training,')")?;
         page.execute("location.hash = window.copied.split('#')[1]", &[])?;
         page.wait_text(&id("plan"), "Why it fails with memory free")?;
-        ensure!(page.count("[data-testid=plan] li")? == 4, "the lessons of the plan");
+        ensure!(page.count("[data-testid=plan] li")? == 5, "the lessons of the plan and its homework");
         page.check_accessible()?;
         page.click("[data-testid=plan] li:nth-child(2) a")?;
-        page.wait_until("location.hash.startsWith('#lesson=training&card=1')").map(drop)
+        page.wait_until("location.hash.startsWith('#lesson=nvidia-smi&card=1')").map(drop)
     })
 }
 
