@@ -16,6 +16,8 @@ fn open(page: &Page, name: &str) -> Result<()> {
     page.wait_text(&id("document-title"), name)?;
     page.wait_for(&id("run-verdict"))?;
     page.wait_gone(&id("lab-work"))?;
+    // The result of the comparison may take another line, which moves the figures down.
+    page.wait_for(&id("headline"))?;
     page.click("#tab-holders")?;
     page.wait_for(&id("holders-summary"))
 }
