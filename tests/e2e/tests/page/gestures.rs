@@ -84,6 +84,21 @@ fn wait_for_step(page: &Page, what: &str, is_wanted: impl Fn(u64) -> bool) -> Re
     wait_for_answer(what, PATIENCE, || Ok(Some(middle_step(page)?).filter(|step| is_wanted(*step))))
 }
 
+/// Waits until a figure stays where it is. The words below a figure above it change with what that figure shows,
+/// and may take another line.
+fn settle(page: &Page, css: &str) -> Result<()> {
+    const READS: usize = 4;
+    let mut places = Vec::new();
+    wait_for_answer("a figure that stays where it is", PATIENCE, || {
+        places.push(page.rect(css)?.y);
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        let last = places.iter().rev().take(READS);
+        Ok((places.len() >= READS
+            && last.clone().all(|place| (place - places[places.len() - 1]).abs() < 0.5))
+        .then_some(()))
+    })
+}
+
 /// Tries every gesture on a figure over time of a file. The figure's axis lies between two distances from its
 /// edges; `follows` is whether the frame of a mini map follows a drag, and else the run does.
 fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bool) -> Result<()> {
@@ -96,16 +111,19 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
     // The wheel zooms at the pointer.
     page.hover_at(css, at(0.8).0, at(0.8).1)?;
     for _ in 0..4 {
+        settle(page, css)?;
         page.wheel(css, at(0.8), IN_PX)?;
     }
     page.wait_for(&fit)?;
     let zoomed = wait_for_step(page, "the part at the pointer", |step| step > whole * 5 / 4)?;
     // A drag moves the part.
+    settle(page, css)?;
     page.drag(css, at(0.6), at(0.8))?;
     let moved = |step: u64| if follows { step > zoomed + 50 } else { step + 50 < zoomed };
     wait_for_step(page, "another part after a drag", moved)?;
     page.wait_gone(&id("range"))?;
     // A double click shows the whole again, and keys zoom.
+    settle(page, css)?;
     page.double_click_at(css, at(0.3).0, at(0.3).1)?;
     page.wait_gone(&fit)?;
     page.press("+")?;
@@ -122,6 +140,7 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
     // A drag of the whole, which has no part to move, brushes a range: nothing else is chosen or moves.
     let before = page.text(&id("position"))?;
     page.click("#tab-lab")?;
+    settle(page, css)?;
     page.drag(css, at(0.2), at(0.5))?;
     page.wait_for(&id("range"))?;
     ensure!(page.text(&id("position"))? == before, "a drag moved the cursor");
@@ -141,6 +160,7 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
     page.wait_gone(&id("range"))?;
     page.click("#tab-holders")?;
     // A drag with Shift brushes a range, which filters the table of holders and has sums.
+    settle(page, css)?;
     page.drag_with(&Key::Shift, css, at(0.3), at(0.5))?;
     for sum in ["allocated", "freed", "allocated and still there", "most active"] {
         page.wait_text(&id("range"), sum)?;
