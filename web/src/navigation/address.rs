@@ -195,9 +195,8 @@ fn is_elsewhere(before: &LinkTarget, after: &LinkTarget) -> bool {
 }
 
 fn is_same_lesson(before: &LinkTarget, after: &LinkTarget) -> bool {
-    let id = |target: &LinkTarget| match target {
-        LinkTarget::Lesson { id, .. } => Some(id.clone()),
-        _ => None,
+    let (LinkTarget::Lesson { id, .. }, LinkTarget::Lesson { id: other, .. }) = (before, after) else {
+        return false;
     };
-    id(before).is_some() && id(before) == id(after)
+    id == other
 }

@@ -9,9 +9,11 @@ use blockyard_figure::escaped;
 use blockyard_lessons::course;
 use leptos::prelude::*;
 
+use crate::browser;
 use crate::link::LinkTarget;
 use crate::navigation::{Place, TeachersPage};
 use crate::session::Session;
+use crate::view::kit::{select, text};
 
 /// One of the pages, below the links to all of them.
 pub(crate) fn teachers(session: Session, page: TeachersPage) -> AnyView {
@@ -33,8 +35,8 @@ pub(crate) fn teachers(session: Session, page: TeachersPage) -> AnyView {
     view! { <main class="page teachers" data-testid="teachers">{head}{content}</main> }.into_any()
 }
 
-fn title_of(id: &str) -> String {
-    course().find(|lesson| lesson.id == id).map_or_else(String::new, |lesson| lesson.title.to_owned())
+fn title_of(id: &str) -> &'static str {
+    course().find(|lesson| lesson.id == id).map_or("", |lesson| lesson.title)
 }
 
 /// A text with marks. A view of each element would make the download larger.
@@ -45,6 +47,23 @@ pub(super) fn marked(html: String) -> AnyView {
 /// Buttons beside each other.
 pub(super) fn cluster(buttons: Vec<AnyView>) -> AnyView {
     view! { <div class="cluster">{buttons}</div> }.into_any()
+}
+
+/// A choice of one of several names, each with its id.
+fn choice(
+    id: &'static str,
+    label: &'static str,
+    options: Vec<(String, String)>,
+    chosen: RwSignal<String>,
+) -> AnyView {
+    select(id, label, Signal::stored(options), text(move || chosen.get()), move |id| chosen.set(id))
+}
+
+/// Copies the link to these lessons, by their ids with commas between them.
+fn copy_link(session: Session, ids: String) {
+    let hash = LinkTarget::Place(Place::Plan(ids)).hash();
+    browser::copy(&format!("{}#{hash}", browser::address()));
+    session.show_note("The link for students is copied.");
 }
 
 /// A part of the page.

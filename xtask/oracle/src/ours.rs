@@ -242,7 +242,7 @@ fn segment(run: &SegmentSnapshot) -> Segment {
 
 /// The settings in words, as `settings` in `native/driver.cpp` writes them.
 fn settings_text(config: &AllocatorConfig) -> String {
-    let throws = if config.release().has_setting("throw_on_cudamalloc_oom") {
+    let throws = if config.release().knows_setting("throw_on_cudamalloc_oom") {
         format!(" throws {}", u8::from(config.throw_on_cudamalloc_oom()))
     } else {
         String::new()

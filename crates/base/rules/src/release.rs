@@ -159,7 +159,7 @@ impl Release {
 
     /// Whether the parsers of this release know a key of settings.
     #[must_use]
-    pub fn has_setting(self, key: &str) -> bool {
+    pub fn knows_setting(self, key: &str) -> bool {
         SETTING_KEYS.iter().any(|known| known.key == key && self.is_at_least(known.since))
     }
 

@@ -107,7 +107,7 @@ const FORTY_FIVE_MINUTES: [PlanPart; 3] = [
         minutes: 24,
         lessons: &[with_exercise("fragmentation", 24)],
         homework: &["nvidia-smi", "what-to-change"],
-        task: "The class draws the hole, votes before the request that fails, and solves the exercise in pairs.",
+        task: "The class says how large the hole is, votes before the request that fails, and solves the exercise in pairs.",
     },
     slack(6),
 ];
@@ -130,7 +130,7 @@ const NINETY_MINUTES: [PlanPart; 4] = [
         minutes: 40,
         lessons: &[with_exercise("fragmentation", 25), without_exercise("what-to-change", 15)],
         homework: &[],
-        task: "The class solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and draws what a list of losses keeps.",
+        task: "The class solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and says what a list of losses keeps.",
     },
     slack(9),
 ];
@@ -154,7 +154,7 @@ const TWO_HOURS: [PlanPart; 5] = [
         minutes: 40,
         lessons: &[with_exercise("fragmentation", 25), without_exercise("what-to-change", 15)],
         homework: &[],
-        task: "The class votes before the request that fails, solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and draws what a list of losses keeps.",
+        task: "The class votes before the request that fails, solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and says what a list of losses keeps.",
     },
     slack(14),
 ];
@@ -187,6 +187,12 @@ impl Plan {
     /// The lessons, in order.
     pub fn lessons(&self) -> impl Iterator<Item = &'static PlannedLesson> {
         self.parts.iter().flat_map(|part| part.lessons)
+    }
+
+    /// The ids of the lessons, in order.
+    #[must_use]
+    pub fn ids(&self) -> Vec<String> {
+        self.lessons().map(|lesson| lesson.id.to_owned()).collect()
     }
 
     /// The lessons that students read, in the order of the course: those of the plan, and the homework.

@@ -86,7 +86,7 @@ fn wait_for_step(page: &Page, what: &str, is_wanted: impl Fn(u64) -> bool) -> Re
 
 /// Waits until a figure stays where it is. The words below a figure above it change with what that figure shows,
 /// and may take another line.
-fn settle(page: &Page, css: &str) -> Result<()> {
+fn wait_until_still(page: &Page, css: &str) -> Result<()> {
     const READS: usize = 4;
     let mut places = Vec::new();
     wait_for_answer("a figure that stays where it is", PATIENCE, || {
@@ -111,19 +111,19 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
     // The wheel zooms at the pointer.
     page.hover_at(css, at(0.8).0, at(0.8).1)?;
     for _ in 0..4 {
-        settle(page, css)?;
+        wait_until_still(page, css)?;
         page.wheel(css, at(0.8), IN_PX)?;
     }
     page.wait_for(&fit)?;
     let zoomed = wait_for_step(page, "the part at the pointer", |step| step > whole * 5 / 4)?;
     // A drag moves the part.
-    settle(page, css)?;
+    wait_until_still(page, css)?;
     page.drag(css, at(0.6), at(0.8))?;
     let moved = |step: u64| if follows { step > zoomed + 50 } else { step + 50 < zoomed };
     wait_for_step(page, "another part after a drag", moved)?;
     page.wait_gone(&id("range"))?;
     // A double click shows the whole again, and keys zoom.
-    settle(page, css)?;
+    wait_until_still(page, css)?;
     page.double_click_at(css, at(0.3).0, at(0.3).1)?;
     page.wait_gone(&fit)?;
     page.press("+")?;
@@ -140,7 +140,7 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
     // A drag of the whole, which has no part to move, brushes a range: nothing else is chosen or moves.
     let before = page.text(&id("position"))?;
     page.click("#tab-lab")?;
-    settle(page, css)?;
+    wait_until_still(page, css)?;
     page.drag(css, at(0.2), at(0.5))?;
     page.wait_for(&id("range"))?;
     ensure!(page.text(&id("position"))? == before, "a drag moved the cursor");
@@ -160,7 +160,7 @@ fn check_figure_over_time(page: &Page, css: &str, sides: (f64, f64), follows: bo
     page.wait_gone(&id("range"))?;
     page.click("#tab-holders")?;
     // A drag with Shift brushes a range, which filters the table of holders and has sums.
-    settle(page, css)?;
+    wait_until_still(page, css)?;
     page.drag_with(&Key::Shift, css, at(0.3), at(0.5))?;
     for sum in ["allocated", "freed", "allocated and still there", "most active"] {
         page.wait_text(&id("range"), sum)?;

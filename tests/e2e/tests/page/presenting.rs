@@ -185,7 +185,7 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
     })
 }
 
-/// Lets the page take a frame of its own for the second window, whose text is returned.
+/// Gives the page a frame in place of the second window. Its text is returned.
 const SECOND: &str = "const frame = document.body.appendChild(document.createElement('iframe'));
     frame.title = 'speaker';
     window.open = () => frame.contentWindow;

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use blockyard_lessons::{course, lessons};
+use blockyard_lessons::lessons;
 use blockyard_record::counted;
 use leptos::prelude::*;
 
-use super::{card_link, marked};
-use crate::browser;
-use crate::link::LinkTarget;
+use super::{card_link, copy_link, marked, title_of};
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::grading::grading;
@@ -30,11 +28,7 @@ pub(super) fn hand_out(session: Session) -> Vec<AnyView> {
     };
     let is_none_chosen = flag(move || chosen.with(BTreeSet::is_empty));
     let sheet = click(move || session.navigation().go_to(Place::Handout(ids())));
-    let link = click(move || {
-        let hash = LinkTarget::Place(Place::Plan(ids())).hash();
-        browser::copy(&format!("{}#{hash}", browser::address()));
-        session.show_note("The link for students is copied.");
-    });
+    let link = click(move || copy_link(session, ids()));
     let all = click(move || {
         chosen.update(|chosen| {
             let is_all = chosen.len() == lessons().len();
@@ -63,7 +57,7 @@ pub(super) fn hand_out(session: Session) -> Vec<AnyView> {
 /// A lesson that can be chosen, with the link to its exercise, which is its last card.
 fn row(number: usize, lesson: &ListedLesson, chosen: RwSignal<BTreeSet<usize>>) -> AnyView {
     let &ListedLesson { id, minutes, cards, .. } = lesson;
-    let title = course().find(|lesson| lesson.id == id).map_or(id, |lesson| lesson.title);
+    let title = title_of(id);
     let is_chosen = flag(move || chosen.with(|chosen| chosen.contains(&number)));
     let choose = move |is_on: bool| {
         chosen.update(|chosen| {

@@ -3,11 +3,11 @@
 use blockyard_lessons::{PLANS, course};
 use leptos::prelude::*;
 
-use super::{cluster, frame, marked, title_of};
+use super::{choice, cluster, frame, marked, title_of};
 use crate::browser;
 use crate::link::LinkTarget;
 use crate::session::Session;
-use crate::view::kit::{button, click, select, text};
+use crate::view::kit::{button, click};
 use crate::view::lessons::summaries;
 
 pub(super) fn host(session: Session) -> Vec<AnyView> {
@@ -37,7 +37,7 @@ fn links(session: Session) -> AnyView {
     let options: Vec<_> = [(String::new(), "All lessons".to_owned())].into_iter().chain(options).collect();
     let ids = move || -> Vec<String> {
         match PLANS.iter().find(|plan| chosen.with_untracked(|chosen| chosen == plan.id)) {
-            Some(plan) => plan.lessons().map(|lesson| lesson.id.to_owned()).collect(),
+            Some(plan) => plan.ids(),
             None => course().map(|lesson| lesson.id.to_owned()).collect(),
         }
     };
@@ -48,15 +48,7 @@ fn links(session: Session) -> AnyView {
         })
     };
     cluster(vec![
-        select(
-            "index-lessons",
-            "Lessons of the list",
-            Signal::stored(options),
-            text(move || chosen.get()),
-            move |id| {
-                chosen.set(id);
-            },
-        ),
+        choice("index-lessons", "Lessons of the list", options, chosen),
         button("primary large", "copy-index-html", "Copy as HTML", "", of_form(true)),
         button("large", "copy-index-markdown", "Copy as Markdown", "", of_form(false)),
     ])
@@ -87,19 +79,11 @@ fn frames(session: Session) -> AnyView {
     let copy = click(move || {
         let id = lesson.get_untracked();
         let hash = LinkTarget::Lesson { id: id.clone(), card: 1 }.hash();
-        browser::copy(&frame(&browser::address(), &hash, &title_of(&id)));
+        browser::copy(&frame(&browser::address(), &hash, title_of(&id)));
         session.show_note("The frame is copied. Paste it where your page takes HTML.");
     });
     cluster(vec![
-        select(
-            "embed-lesson",
-            "Lesson of the frame",
-            Signal::stored(options),
-            text(move || lesson.get()),
-            move |id| {
-                lesson.set(id);
-            },
-        ),
+        choice("embed-lesson", "Lesson of the frame", options, lesson),
         button("primary large", "copy-embed", "Copy the frame", "HTML for your page", copy),
     ])
 }

@@ -4,9 +4,7 @@ use blockyard_figure::escaped;
 use blockyard_lessons::{EXERCISE_MINUTES, PLANS, Plan, PlanPart, PlannedLesson};
 use leptos::prelude::*;
 
-use super::{block, card_link, cluster, marked, title_of};
-use crate::browser;
-use crate::link::LinkTarget;
+use super::{block, card_link, cluster, copy_link, marked, title_of};
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::kit::{button, click};
@@ -29,7 +27,7 @@ pub(super) fn plans(session: Session) -> Vec<AnyView> {
 
 /// The lessons that a class reads at home, in a sentence.
 fn homework(ids: &[&str]) -> String {
-    let titles: Vec<String> = ids.iter().map(|id| escaped(&title_of(id))).collect();
+    let titles: Vec<String> = ids.iter().map(|id| escaped(title_of(id))).collect();
     if titles.is_empty() { String::new() } else { format!("Homework: {}.", titles.join("; ")) }
 }
 
@@ -37,7 +35,7 @@ fn plan_view(session: Session, plan: &'static Plan) -> AnyView {
     let stretch = |stretch: &PlanPart| {
         let lessons = stretch.lessons.iter().map(|PlannedLesson { id, minutes, has_exercise }| {
             let exercise = if *has_exercise { " with its exercise" } else { "" };
-            format!("<li>{}, {minutes} min{exercise}</li>", card_link(id, 0, &title_of(id)))
+            format!("<li>{}, {minutes} min{exercise}</li>", card_link(id, 0, title_of(id)))
         });
         format!(
             "<dt>{} min</dt><dd><ul class=\"bullets\">{}</ul><p class=\"quiet\">{} {}</p></dd>",
@@ -47,16 +45,11 @@ fn plan_view(session: Session, plan: &'static Plan) -> AnyView {
             homework(stretch.homework)
         )
     };
-    let ids: Vec<String> = plan.lessons().map(|lesson| lesson.id.to_owned()).collect();
-    let (planned, joined) = (ids.clone(), ids.join(","));
+    let joined = plan.ids().join(",");
     let linked = plan.for_students().collect::<Vec<_>>().join(",");
-    let present = click(move || session.lessons().present_plan(planned.clone()));
+    let present = click(move || session.lessons().present_plan(plan.ids()));
     let sheet = click(move || session.navigation().go_to(Place::Handout(joined.clone())));
-    let link = click(move || {
-        let hash = LinkTarget::Place(Place::Plan(linked.clone())).hash();
-        browser::copy(&format!("{}#{hash}", browser::address()));
-        session.show_note("The link for students is copied.");
-    });
+    let link = click(move || copy_link(session, linked.clone()));
     let stretches: String = plan.parts.iter().map(stretch).collect();
     let buttons = vec![
         button(

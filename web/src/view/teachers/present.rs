@@ -3,9 +3,9 @@
 use blockyard_lessons::{PLANS, course};
 use leptos::prelude::*;
 
-use super::{cluster, marked};
+use super::{choice, cluster, marked};
 use crate::session::Session;
-use crate::view::kit::{button, click, select, text};
+use crate::view::kit::{button, click};
 
 /// The keys of a presentation, and what a class sees.
 const IN_THE_ROOM: &str = "<dl class=\"glossary\" data-testid=\"in-the-room\">
@@ -24,21 +24,13 @@ pub(super) fn present(session: Session) -> Vec<AnyView> {
         let id = chosen.get_untracked();
         let plan = PLANS.iter().find(|plan| plan.id == id);
         session.lessons().present_plan(match plan {
-            Some(plan) => plan.lessons().map(|lesson| lesson.id.to_owned()).collect(),
+            Some(plan) => plan.ids(),
             None => vec![id],
         });
     });
     vec![
         cluster(vec![
-            select(
-                "present-what",
-                "What to present",
-                Signal::stored(options),
-                text(move || chosen.get()),
-                move |id| {
-                    chosen.set(id);
-                },
-            ),
+            choice("present-what", "What to present", options, chosen),
             button("primary large", "present-chosen", "Present", "The whole screen", start),
         ]),
         offline_line(),

@@ -42,7 +42,7 @@ pub(super) fn choose(rng: &mut Rng, release: Release) -> Choice {
         _ => CHOSEN.into_iter().filter(|_| rng.u8(..5) < 2).collect(),
     };
     let has = |key: &str| chosen.contains(&key);
-    let sets = |key: &str| has(key) && release.has_setting(key);
+    let sets = |key: &str| has(key) && release.knows_setting(key);
     let mut choice = Choice { large_mib: 20, changes: rng.u8(..4) == 0, ..Choice::default() };
     let mut parts = Vec::new();
     // The lower bounds of others depend on this one.
@@ -126,10 +126,10 @@ pub(super) fn change(rng: &mut Rng, before: &Choice, release: Release) -> String
     if rng.u8(..6) == 0 && !release.has_one_parser() {
         parts.push(format!("per_process_memory_fraction:{:.3}", 0.15 + 0.84 * rng.f64()));
     }
-    if rng.u8(..6) == 0 && release.has_setting("throw_on_cudamalloc_oom") {
+    if rng.u8(..6) == 0 && release.knows_setting("throw_on_cudamalloc_oom") {
         parts.push(format!("throw_on_cudamalloc_oom:{}", if rng.bool() { "True" } else { "False" }));
     }
-    if rng.u8(..8) == 0 && release.has_setting("expandable_segments_reserve") {
+    if rng.u8(..8) == 0 && release.knows_setting("expandable_segments_reserve") {
         parts.push(format!("expandable_segments_reserve:{}", reserve(rng)));
     }
     parts.join(",")

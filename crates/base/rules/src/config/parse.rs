@@ -41,7 +41,7 @@ impl AllocatorConfig {
         text.clone_into(&mut self.text);
         let tokens = Tokens::new(text);
         // Without this key, the rounding that an earlier text set holds.
-        if self.release.has_setting("large_segment_size_mb") {
+        if self.release.knows_setting("large_segment_size_mb") {
             self.apply_large_segment_size(&tokens)?;
             self.max_non_split_rounding = self.large_segment_size;
         }

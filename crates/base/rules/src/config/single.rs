@@ -29,7 +29,7 @@ impl AllocatorConfig {
         let mut at = 0;
         while at < tokens.len() {
             let key = tokens.get(at)?;
-            if !self.release.has_setting(key) {
+            if !self.release.knows_setting(key) {
                 return Err(ConfigError::UnrecognizedOption { key: key.to_owned() });
             }
             if key == "backend" {

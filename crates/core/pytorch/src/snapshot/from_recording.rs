@@ -208,7 +208,7 @@ fn settings(recording: &Recording) -> SnapshotSettings {
         ("max_split_size", info.max_split_size.to_string()),
         ("expandable_segments", if is_on { "True" } else { "False" }.to_owned()),
     ];
-    if info.release.has_setting("pinned_max_round_threshold_mb") {
+    if info.release.knows_setting("pinned_max_round_threshold_mb") {
         // Their presence tells the release.
         values.extend(["max_round_threshold", "max_cached_size"].map(|name| (name, "-1".to_owned())));
     }
@@ -249,13 +249,13 @@ impl SnapshotSettings {
             ("release_lock_on_cudamalloc", flag(config.release_lock_on_device_malloc())),
             ("pinned_use_cuda_host_register", flag(pinned.use_host_register)),
         ];
-        if config.release().has_setting("graph_capture_record_stream_reuse") {
+        if config.release().knows_setting("graph_capture_record_stream_reuse") {
             values.push((
                 "graph_capture_record_stream_reuse",
                 flag(config.graph_capture_record_stream_reuse()),
             ));
         }
-        if config.release().has_setting("pinned_max_round_threshold_mb") {
+        if config.release().knows_setting("pinned_max_round_threshold_mb") {
             values.push(("max_round_threshold", bytes(pinned.max_round_threshold)));
             values.push(("max_cached_size", bytes(pinned.max_cached_size)));
         }

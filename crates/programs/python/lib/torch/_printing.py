@@ -96,7 +96,7 @@ def _body(values, tensor, indent):
 
 
 def _with_suffixes(text, suffixes, indent):
-    """Each suffix on the last line, or on a line of its own where that line is full."""
+    """The text with its suffixes on the last line. A suffix that does not fit begins a line."""
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         if length + len(suffix) + 2 > _options["linewidth"]:
