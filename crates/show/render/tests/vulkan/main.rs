@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 #![allow(clippy::print_stdout, reason = "which adapter draws, or that a test skips")]
 
-#[path = "../examples/frames/offscreen.rs"]
 mod offscreen;
 
 use blockyard_figure::{PICKED_BIT, Pattern, RECT_OPEN_END, RECT_UNIT, RESERVED_COLOR};
