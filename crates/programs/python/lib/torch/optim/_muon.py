@@ -3,7 +3,7 @@
 import math
 
 import torch
-from torch.optim._steps import _check, _refuse_sparse, _run_closure, _state_of
+from torch.optim._steps import _check, _refuse_sparse, _run_closure, _settings, _state_of
 from torch.optim.optimizer import Optimizer
 
 
@@ -28,17 +28,8 @@ class Muon(Optimizer):
             adjust_lr_fn in (None, "original", "match_rms_adamw"),
             f"Adjust learning rate function {adjust_lr_fn} is not supported",
         )
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
-        super().__init__(params, defaults)
+        names = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
+        super().__init__(params, _settings(locals(), names))
         for group in self.param_groups:
             for p in group["params"]:
                 _check(

@@ -13,6 +13,11 @@ def _check(condition, text):
         raise ValueError(text)
 
 
+def _settings(given, names):
+    """The settings of a group: of the arguments of a constructor (`locals()`) these, in PyTorch's order."""
+    return {name: given[name] for name in names.split()}
+
+
 def _refuse_sparse(grad, name, instead=""):
     if grad.is_sparse:
         raise RuntimeError(f"{name} does not support sparse gradients{instead}")
@@ -34,6 +39,26 @@ def _run_closure(closure):
 def _state_of(tensor):
     tensor._set_category("optimizer_state")
     return tensor
+
+
+def _zeros(p):
+    return _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+
+
+def _decayed(group, params, grads):
+    """The gradients with the weights' decay, and changed signs for maximize; decay apart from them is taken off the weights."""
+    decay = group["weight_decay"]
+    if group["maximize"]:
+        grads = torch._foreach_neg(grads)
+    if decay == 0:
+        return grads
+    if group.get("decoupled_weight_decay"):
+        torch._foreach_mul_(params, 1 - group["lr"] * decay)
+        return grads
+    if group["maximize"]:
+        torch._foreach_add_(grads, params, alpha=decay)
+        return grads
+    return torch._foreach_add(grads, params, alpha=decay)
 
 
 def _add_one(state_steps):

@@ -4,12 +4,14 @@ import torch
 from torch.optim._steps import (
     _add_one,
     _check,
+    _decayed,
     _maximum_,
     _number,
     _refuse_sparse,
     _run_closure,
-    _state_of,
+    _settings,
     _use_foreach,
+    _zeros,
 )
 from torch.optim.optimizer import Optimizer, group_by_device_and_dtype
 
@@ -38,22 +40,11 @@ class Adam(Optimizer):
         _check(0.0 <= betas[0] < 1.0, f"Invalid beta parameter at index 0: {betas[0]}")
         _check(0.0 <= betas[1] < 1.0, f"Invalid beta parameter at index 1: {betas[1]}")
         _check(weight_decay >= 0.0, f"Invalid weight_decay value: {weight_decay}")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-                "fused": fused,
-                "decoupled_weight_decay": decoupled_weight_decay or self._decoupled,
-            },
+        decoupled_weight_decay = decoupled_weight_decay or self._decoupled
+        names = (
+            "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused decoupled_weight_decay"
         )
+        super().__init__(params, _settings(locals(), names))
 
     def _init_group(self, group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps):
         for p in group["params"]:
@@ -68,10 +59,10 @@ class Adam(Optimizer):
                         if group["capturable"] or group["fused"]
                         else torch.tensor(0.0, dtype=torch.float32, device="cpu")
                     )
-                    state["exp_avg"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
-                    state["exp_avg_sq"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                    state["exp_avg"] = _zeros(p)
+                    state["exp_avg_sq"] = _zeros(p)
                     if group["amsgrad"]:
-                        state["max_exp_avg_sq"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                        state["max_exp_avg_sq"] = _zeros(p)
                 exp_avgs.append(state["exp_avg"])
                 exp_avg_sqs.append(state["exp_avg_sq"])
                 if group["amsgrad"]:
@@ -158,7 +149,7 @@ def _multi_tensor_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, st
     if len(params) == 0:
         return
     beta1, beta2 = group["betas"]
-    lr, eps, weight_decay, amsgrad = group["lr"], group["eps"], group["weight_decay"], group["amsgrad"]
+    lr, eps, amsgrad = group["lr"], group["eps"], group["amsgrad"]
     for (
         device_params,
         device_grads,
@@ -167,16 +158,8 @@ def _multi_tensor_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, st
         device_max_exp_avg_sqs,
         device_state_steps,
     ) in group_by_device_and_dtype([params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps]):
-        if group["maximize"]:
-            device_grads = torch._foreach_neg(device_grads)
         _add_one(device_state_steps)
-        if weight_decay != 0:
-            if group["decoupled_weight_decay"]:
-                torch._foreach_mul_(device_params, 1 - lr * weight_decay)
-            elif group["maximize"]:
-                torch._foreach_add_(device_grads, device_params, alpha=weight_decay)
-            else:
-                device_grads = torch._foreach_add(device_grads, device_params, alpha=weight_decay)
+        device_grads = _decayed(group, device_params, device_grads)
         torch._foreach_lerp_(device_exp_avgs, device_grads, 1 - beta1)
         torch._foreach_mul_(device_exp_avg_sqs, beta2)
         torch._foreach_addcmul_(device_exp_avg_sqs, device_grads, device_grads, 1 - beta2)

@@ -1,17 +1,17 @@
 """The optimizers: PyTorch's steps in PyTorch's order, over lists of tensors at once on a GPU, one by one on the host."""
 
-from _torch import operator as _operator
-
 import torch
 from torch.optim._steps import (
     _add_one,
     _check,
-    _maximum_,
+    _decayed,
     _number,
     _refuse_sparse,
     _run_closure,
+    _settings,
     _state_of,
     _use_foreach,
+    _zeros,
 )
 from torch.optim.adam import Adam, AdamW, _fused_adam, _multi_tensor_adam, _single_tensor_adam
 from torch.optim.optimizer import Optimizer, group_by_device_and_dtype, required
@@ -39,20 +39,8 @@ class SGD(Optimizer):
             not nesterov or (momentum > 0 and dampening == 0),
             "Nesterov momentum requires a momentum and zero dampening",
         )
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-                "maximize": maximize,
-                "foreach": foreach,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
-        )
+        names = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"
+        super().__init__(params, _settings(locals(), names))
 
     def step(self, closure=None):
         loss = _run_closure(closure)
@@ -100,18 +88,12 @@ def _single_tensor_sgd(params, grads, momentum_buffer_list, group):
 def _multi_tensor_sgd(params, grads, momentum_buffer_list, group):
     if len(params) == 0:
         return
-    momentum, weight_decay = group["momentum"], group["weight_decay"]
+    momentum = group["momentum"]
     positions = list(range(len(params)))
     for device_params, device_grads, device_buffers, indices in group_by_device_and_dtype(
         [params, grads, momentum_buffer_list, positions]
     ):
-        if group["maximize"]:
-            device_grads = torch._foreach_neg(device_grads)
-        if weight_decay != 0:
-            if group["maximize"]:
-                torch._foreach_add_(device_grads, device_params, alpha=weight_decay)
-            else:
-                device_grads = torch._foreach_add(device_grads, device_params, alpha=weight_decay)
+        device_grads = _decayed(group, device_params, device_grads)
         if momentum != 0:
             bufs = []
             all_states_with_momentum_buffer = True
@@ -181,21 +163,8 @@ class RMSprop(Optimizer):
         maximize=False,
         differentiable=False,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "alpha": alpha,
-                "eps": eps,
-                "centered": centered,
-                "weight_decay": weight_decay,
-                "capturable": capturable,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-            },
-        )
+        names = "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
+        super().__init__(params, _settings(locals(), names))
 
     def step(self, closure=None):
         loss = _run_closure(closure)
@@ -210,11 +179,11 @@ class RMSprop(Optimizer):
                 state = self.state[p]
                 if len(state) == 0:
                     state["step"] = torch.zeros((), dtype=torch.float32)
-                    state["square_avg"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                    state["square_avg"] = _zeros(p)
                     if group["momentum"] > 0:
-                        state["momentum_buffer"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                        state["momentum_buffer"] = _zeros(p)
                     if group["centered"]:
-                        state["grad_avg"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                        state["grad_avg"] = _zeros(p)
                 square_avgs.append(state["square_avg"])
                 state_steps.append(state["step"])
                 if group["momentum"] > 0:
@@ -263,14 +232,8 @@ def _multi_tensor_rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer
         grouped_momentum_buffer_list,
         grouped_state_steps,
     ) in group_by_device_and_dtype([params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps]):
-        if group["maximize"]:
-            grouped_grads = torch._foreach_neg(grouped_grads)
         _add_one(grouped_state_steps)
-        if group["weight_decay"] != 0:
-            if group["maximize"]:
-                torch._foreach_add_(grouped_grads, grouped_params, alpha=group["weight_decay"])
-            else:
-                grouped_grads = torch._foreach_add(grouped_grads, grouped_params, alpha=group["weight_decay"])
+        grouped_grads = _decayed(group, grouped_params, grouped_grads)
         torch._foreach_mul_(grouped_square_avgs, alpha)
         torch._foreach_addcmul_(grouped_square_avgs, grouped_grads, grouped_grads, value=1 - alpha)
         if group["centered"]:
@@ -304,20 +267,8 @@ class Adagrad(Optimizer):
         differentiable=False,
         fused=None,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lr_decay": lr_decay,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
-        )
+        names = "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
+        super().__init__(params, _settings(locals(), names))
         for group in self.param_groups:
             for p in group["params"]:
                 state = self.state[p]
@@ -376,14 +327,8 @@ def _multi_tensor_adagrad(params, grads, state_sums, state_steps, group):
         if any(grad.is_sparse for grad in device_grads):
             _single_tensor_adagrad(device_params, device_grads, device_state_sums, device_state_steps, group)
             continue
-        if maximize:
-            device_grads = torch._foreach_neg(device_grads)
         _add_one(device_state_steps)
-        if weight_decay != 0:
-            if maximize:
-                torch._foreach_add_(device_grads, device_params, alpha=weight_decay)
-            else:
-                device_grads = torch._foreach_add(device_grads, device_params, alpha=weight_decay)
+        device_grads = _decayed(group, device_params, device_grads)
         minus_clr = [-group["lr"] / (1 + (_number(step) - 1) * group["lr_decay"]) for step in device_state_steps]
         torch._foreach_addcmul_(device_state_sums, device_grads, device_grads, value=1)
         std = torch._foreach_sqrt(device_state_sums)
@@ -410,19 +355,8 @@ class Adadelta(Optimizer):
         maximize=False,
         differentiable=False,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "rho": rho,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "capturable": capturable,
-                "foreach": foreach,
-                "differentiable": differentiable,
-            },
-        )
+        names = "lr rho eps weight_decay maximize capturable foreach differentiable"
+        super().__init__(params, _settings(locals(), names))
 
     def step(self, closure=None):
         loss = _run_closure(closure)
@@ -437,8 +371,8 @@ class Adadelta(Optimizer):
                 state = self.state[p]
                 if len(state) == 0:
                     state["step"] = torch.zeros((), dtype=torch.float32)
-                    state["square_avg"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
-                    state["acc_delta"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
+                    state["square_avg"] = _zeros(p)
+                    state["acc_delta"] = _zeros(p)
                 square_avgs.append(state["square_avg"])
                 acc_deltas.append(state["acc_delta"])
                 state_steps.append(state["step"])
@@ -465,7 +399,7 @@ def _single_tensor_adadelta(params, grads, square_avgs, acc_deltas, state_steps,
 def _multi_tensor_adadelta(params, grads, square_avgs, acc_deltas, state_steps, group):
     if len(params) == 0:
         return
-    lr, rho, eps, weight_decay = group["lr"], group["rho"], group["eps"], group["weight_decay"]
+    lr, rho, eps = group["lr"], group["rho"], group["eps"]
     for (
         device_params,
         device_grads,
@@ -474,13 +408,7 @@ def _multi_tensor_adadelta(params, grads, square_avgs, acc_deltas, state_steps, 
         device_state_steps,
     ) in group_by_device_and_dtype([params, grads, square_avgs, acc_deltas, state_steps]):
         _add_one(device_state_steps)
-        if group["maximize"]:
-            device_grads = torch._foreach_neg(device_grads)
-        if weight_decay != 0:
-            if group["maximize"]:
-                torch._foreach_add_(device_grads, device_params, alpha=weight_decay)
-            else:
-                device_grads = torch._foreach_add(device_grads, device_params, alpha=weight_decay)
+        device_grads = _decayed(group, device_params, device_grads)
         torch._foreach_mul_(device_square_avgs, rho)
         torch._foreach_addcmul_(device_square_avgs, device_grads, device_grads, value=1 - rho)
         std = torch._foreach_add(device_square_avgs, eps)

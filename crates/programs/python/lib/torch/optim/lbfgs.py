@@ -1,12 +1,8 @@
 """L-BFGS. How often it evaluates the closure depends on values that are not computed here, so every iteration that is allowed runs."""
 
 import torch
+from torch.optim._steps import _check, _settings
 from torch.optim.optimizer import Optimizer
-
-
-def _check(condition, text):
-    if not condition:
-        raise ValueError(text)
 
 
 def _line_search(evaluate, start, step, direction, loss, grad, slope):
@@ -33,18 +29,8 @@ class LBFGS(Optimizer):
     ):
         _check(isinstance(lr, torch.Tensor) or lr >= 0.0, f"Invalid learning rate: {lr}")
         max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "max_iter": max_iter,
-                "max_eval": max_eval,
-                "tolerance_grad": tolerance_grad,
-                "tolerance_change": tolerance_change,
-                "history_size": history_size,
-                "line_search_fn": line_search_fn,
-            },
-        )
+        names = "lr max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn"
+        super().__init__(params, _settings(locals(), names))
         _check(len(self.param_groups) == 1, "LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
 

@@ -1,7 +1,17 @@
 """More optimizers: PyTorch's steps in PyTorch's order, over lists of tensors at once."""
 
 import torch
-from torch.optim._steps import _add_one, _number, _refuse_sparse, _run_closure, _state_of, _use_foreach
+from torch.optim._steps import (
+    _add_one,
+    _decayed,
+    _number,
+    _refuse_sparse,
+    _run_closure,
+    _settings,
+    _state_of,
+    _use_foreach,
+    _zeros,
+)
 from torch.optim.optimizer import Optimizer, group_by_device_and_dtype
 
 
@@ -42,26 +52,6 @@ class _Listed(Optimizer):
         return _use_foreach(params, group["foreach"])
 
 
-def _zeros(p):
-    return _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
-
-
-def _decayed(group, params, grads):
-    """The gradients with the weights' decay, and changed signs for maximize; decay apart from them is taken off the weights."""
-    decay = group["weight_decay"]
-    if group["maximize"]:
-        grads = torch._foreach_neg(grads)
-    if decay == 0:
-        return grads
-    if group.get("decoupled_weight_decay"):
-        torch._foreach_mul_(params, 1 - group["lr"] * decay)
-        return grads
-    if group["maximize"]:
-        torch._foreach_add_(grads, params, alpha=decay)
-        return grads
-    return torch._foreach_add(grads, params, alpha=decay)
-
-
 def _follow(group, grads, means, squares):
     """Updates the running means of the gradients and of their squares by one step."""
     first, second = group["betas"]
@@ -93,21 +83,10 @@ class NAdam(_Listed):
         capturable=False,
         differentiable=False,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "momentum_decay": momentum_decay,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-            },
+        names = (
+            "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize foreach capturable differentiable"
         )
+        super().__init__(params, _settings(locals(), names))
 
     def _start(self, p, group, state):
         state["step"] = torch.tensor(0.0, dtype=torch.float32)
@@ -145,20 +124,8 @@ class RAdam(_Listed):
         capturable=False,
         differentiable=False,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "differentiable": differentiable,
-            },
-        )
+        names = "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable"
+        super().__init__(params, _settings(locals(), names))
 
     def _start(self, p, group, state):
         state["step"] = torch.tensor(0.0, dtype=torch.float32)
@@ -193,19 +160,8 @@ class Adamax(_Listed):
         differentiable=False,
         capturable=False,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+        names = "lr betas eps weight_decay foreach maximize differentiable capturable"
+        super().__init__(params, _settings(locals(), names))
 
     def _start(self, p, group, state):
         state["step"] = torch.tensor(0.0, dtype=torch.float32)
@@ -244,20 +200,8 @@ class ASGD(_Listed):
         differentiable=False,
         capturable=False,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lambd": lambd,
-                "alpha": alpha,
-                "t0": t0,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+        names = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
+        super().__init__(params, _settings(locals(), names))
 
     def _start(self, p, group, state):
         state["step"] = torch.zeros((), device=p.device, dtype=torch.float32)
@@ -307,18 +251,7 @@ class Rprop(_Listed):
         maximize=False,
         differentiable=False,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "etas": etas,
-                "step_sizes": step_sizes,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+        super().__init__(params, _settings(locals(), "lr etas step_sizes foreach maximize differentiable capturable"))
 
     def _start(self, p, group, state):
         state["step"] = torch.zeros((), dtype=torch.float32)
@@ -366,18 +299,7 @@ class Adafactor(_Listed):
         foreach=None,
         maximize=False,
     ):
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "beta2_decay": beta2_decay,
-                "eps": eps,
-                "d": d,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-            },
-        )
+        super().__init__(params, _settings(locals(), "lr beta2_decay eps d weight_decay foreach maximize"))
 
     def _is_listed(self, params, group):
         return not group["foreach"]
