@@ -6,6 +6,7 @@ mod engine;
 mod node;
 pub(crate) mod nodes;
 mod ready;
+mod record;
 mod saved;
 mod variable;
 pub(crate) mod view;
@@ -16,12 +17,14 @@ use std::fmt;
 use std::rc::Rc;
 
 pub use engine::{backward, grad, root_gradients};
-pub use node::{BackwardCallback, Edge, Gradients, Node, SavedValue, apply_custom};
+pub use node::{BackwardCallback, Edge, Gradients, Node, SavedValue};
 pub use nodes::missing_nodes;
+pub use record::apply_custom;
 pub use saved::{GRAPH_RELEASED, SavedTensorHooks};
 pub use variable::{AutogradMeta, HookCallback, TensorHook};
 
-pub(crate) use node::{Context, EarlyInputs, Save, needs_history, record, record_after, save_early};
+pub(crate) use node::Context;
+pub(crate) use record::{EarlyInputs, Save, needs_history, record, record_after, save_early};
 #[cfg(test)]
 pub(crate) use saved::DERIVATIVES;
 
