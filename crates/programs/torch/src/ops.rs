@@ -4,7 +4,7 @@
 //! a `drop` are freed at the end of the function, the last first, as in C++.
 //!
 //! An operator is a row of its family's `TABLE`: `op!("schema", function)`, or `in_place!` where the result
-//! is the first argument. The function's parameters are the schema's, by type (`&Tensor`, `i64`,
+//! is the first argument; a row of `pairs!` is two operators, of which the second works in place. The function's parameters are the schema's, by type (`&Tensor`, `i64`,
 //! `Option<&[i64]>`, `Unread` for an argument that memory does not depend on; all in `arguments.rs`): a row
 //! whose function does not agree with its schema does not compile. A row may add:
 //!
@@ -82,6 +82,7 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     copy::TABLE,
     copy::CASTS,
     pointwise::TABLE,
+    pointwise::PAIRS,
     pointwise::BINARY,
     unary::TABLE,
     unary::ACTIVATIONS,
@@ -92,6 +93,7 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     distance::TABLE,
     index::TABLE,
     scatter::TABLE,
+    scatter::PAIRS,
     embedding::TABLE,
     by_value::TABLE,
     loss::TABLE,
@@ -109,6 +111,7 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     foreach::TABLE,
     foreach::LISTS,
     reduce::TABLE,
+    reduce::SPREADS,
     matmul::TABLE,
     views::TABLE,
     special::TABLE,
@@ -123,7 +126,9 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     grid::TABLE,
     packed::TABLE,
     scatter_reduce::TABLE,
+    scatter_reduce::PAIRS,
     scatter_views::TABLE,
+    scatter_views::PAIRS,
     weight_norm::TABLE,
     sparse::TABLE,
 ];

@@ -71,7 +71,22 @@ macro_rules! in_place {
     };
 }
 
-pub(crate) use {in_place, op};
+/// A table of operators that exist as a new tensor and in place (`name` and `name_`), from one row each: the
+/// name, the schema's parameters, and a call of the function whose last argument says that it is in place.
+macro_rules! pairs {
+    ($( $name:literal $schema:literal |$($parameter:ident: $kind:ty),*| $function:ident($($argument:expr),*); )*) => {
+        &[$(
+            $crate::registry::op!(concat!($name, "(", $schema, ")"), |$($parameter: $kind),*| {
+                $function($($argument,)* false)
+            }),
+            $crate::registry::op!(concat!($name, "_(", $schema, ")"), |$($parameter: $kind),*| {
+                $function($($argument,)* true)
+            }),
+        )*]
+    };
+}
+
+pub(crate) use {in_place, op, pairs};
 
 /// An operator with all its overloads.
 pub struct Operator {

@@ -132,59 +132,30 @@ fn upsample(input: &Tensor, size: &[i64], node: &'static str) -> Result<Tensor> 
     interpolate(&input, &shape, node)
 }
 
-pub(crate) const TABLE: &[Entry] = &[
-    op!(
-        "upsample_nearest3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleNearest3DBackward0)
-    ),
-    op!(
-        "_upsample_nearest_exact1d(Tensor self, int[] output_size, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest<1>| upsample(
-            input,
-            size,
-            nodes::UpsampleNearestExact1DBackward0
-        )
-    ),
-    op!(
-        "_upsample_nearest_exact2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(
-            input,
-            size,
-            nodes::UpsampleNearestExact2DBackward0
-        )
-    ),
-    op!(
-        "_upsample_nearest_exact3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(
-            input,
-            size,
-            nodes::UpsampleNearestExact3DBackward0
-        )
-    ),
-    op!(
-        "upsample_trilinear3d(Tensor self, int[] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<4>| upsample(input, size, nodes::UpsampleTrilinear3DBackward0)
-    ),
-    op!(
-        "upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest<1>| upsample(input, size, nodes::UpsampleNearest1DBackward0)
-    ),
-    op!(
-        "upsample_nearest2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(input, size, nodes::UpsampleNearest2DBackward0)
-    ),
-    op!(
-        "upsample_bilinear2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
-         scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleBilinear2DBackward0)
-    ),
-    op!(
-        "upsample_bicubic2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
-         scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleBicubic2DBackward0)
-    ),
-    op!(
-        "upsample_linear1d(Tensor self, int[] output_size, bool align_corners, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(input, size, nodes::UpsampleLinear1DBackward0)
-    ),
-];
+macro_rules! upsamplers {
+    ($( $name:literal $node:ident $count:literal $settings:literal; )*) => {
+        &[$(op!(
+            concat!($name, "(Tensor self, int[] output_size, ", $settings, ")"),
+            |input: &Tensor, size: &[i64], _: Rest<$count>| upsample(input, size, nodes::$node)
+        )),*]
+    };
+}
+
+/// The operators, with their nodes and the settings that memory does not depend on.
+pub(crate) const TABLE: &[Entry] = upsamplers! {
+    "upsample_nearest1d" UpsampleNearest1DBackward0 1 "float? scales=None";
+    "upsample_nearest2d" UpsampleNearest2DBackward0 2 "float? scales_h=None, float? scales_w=None";
+    "upsample_nearest3d" UpsampleNearest3DBackward0 3
+        "float? scales_d=None, float? scales_h=None, float? scales_w=None";
+    "_upsample_nearest_exact1d" UpsampleNearestExact1DBackward0 1 "float? scales=None";
+    "_upsample_nearest_exact2d" UpsampleNearestExact2DBackward0 2 "float? scales_h=None, float? scales_w=None";
+    "_upsample_nearest_exact3d" UpsampleNearestExact3DBackward0 3
+        "float? scales_d=None, float? scales_h=None, float? scales_w=None";
+    "upsample_linear1d" UpsampleLinear1DBackward0 2 "bool align_corners, float? scales=None";
+    "upsample_bilinear2d" UpsampleBilinear2DBackward0 3
+        "bool align_corners, float? scales_h=None, float? scales_w=None";
+    "upsample_bicubic2d" UpsampleBicubic2DBackward0 3
+        "bool align_corners, float? scales_h=None, float? scales_w=None";
+    "upsample_trilinear3d" UpsampleTrilinear3DBackward0 4
+        "bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None";
+};

@@ -77,59 +77,20 @@ fn padded(
     Ok(output)
 }
 
-pub(crate) const TABLE: &[Entry] = &[
-    op!("reflection_pad1d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(
-            input,
-            pad,
-            1,
-            true,
-            [nodes::ReflectionPad1DBackward0, nodes::ReflectionPad1DBackwardBackward0],
-        )
-    }),
-    op!("reflection_pad2d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(
-            input,
-            pad,
-            2,
-            true,
-            [nodes::ReflectionPad2DBackward0, nodes::ReflectionPad2DBackwardBackward0],
-        )
-    }),
-    op!("reflection_pad3d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(
-            input,
-            pad,
-            3,
-            true,
-            [nodes::ReflectionPad3DBackward0, nodes::ReflectionPad3DBackwardBackward0],
-        )
-    }),
-    op!("replication_pad1d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(
-            input,
-            pad,
-            1,
-            false,
-            [nodes::ReplicationPad1DBackward0, nodes::ReplicationPad1DBackwardBackward0],
-        )
-    }),
-    op!("replication_pad2d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(
-            input,
-            pad,
-            2,
-            false,
-            [nodes::ReplicationPad2DBackward0, nodes::ReplicationPad2DBackwardBackward0],
-        )
-    }),
-    op!("replication_pad3d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(
-            input,
-            pad,
-            3,
-            false,
-            [nodes::ReplicationPad3DBackward0, nodes::ReplicationPad3DBackwardBackward0],
-        )
-    }),
-];
+macro_rules! pads {
+    ($( $name:literal $dims:literal $reflects:literal $node:ident $again:ident; )*) => {
+        &[$(op!(concat!($name, "(Tensor self, int[] padding)"), |input: &Tensor, pad: Vec<i64>| {
+            padded(input, pad, $dims, $reflects, [nodes::$node, nodes::$again])
+        })),*]
+    };
+}
+
+/// The operators: how many dimensions they pad, whether they reflect, and their nodes.
+pub(crate) const TABLE: &[Entry] = pads! {
+    "reflection_pad1d" 1 true ReflectionPad1DBackward0 ReflectionPad1DBackwardBackward0;
+    "reflection_pad2d" 2 true ReflectionPad2DBackward0 ReflectionPad2DBackwardBackward0;
+    "reflection_pad3d" 3 true ReflectionPad3DBackward0 ReflectionPad3DBackwardBackward0;
+    "replication_pad1d" 1 false ReplicationPad1DBackward0 ReplicationPad1DBackwardBackward0;
+    "replication_pad2d" 2 false ReplicationPad2DBackward0 ReplicationPad2DBackwardBackward0;
+    "replication_pad3d" 3 false ReplicationPad3DBackward0 ReplicationPad3DBackwardBackward0;
+};

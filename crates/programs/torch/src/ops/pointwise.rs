@@ -9,7 +9,7 @@ mod ternary;
 use crate::autograd::{nodes, record};
 use crate::error::runtime;
 use crate::iterator::{broadcast, common_device, output_strides, result_type};
-use crate::registry::{Entry, in_place, op};
+use crate::registry::{Entry, in_place, op, pairs};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
 
 use super::copy::{self, empty_strided};
@@ -294,27 +294,13 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("clamp_max_(Tensor self, Scalar max)", |tensor: &Tensor, max: Scalar| {
         clamp_in_place(tensor, None, Some(max))
     }),
-    op!(
-        "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)",
-        |own: &Tensor, a: &Tensor, b: &Tensor, value: Scalar| addc(own, a, b, value, false, false)
-    ),
-    op!(
-        "addcmul_(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)",
-        |own: &Tensor, a: &Tensor, b: &Tensor, value: Scalar| addc(own, a, b, value, false, true)
-    ),
-    op!(
-        "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)",
-        |own: &Tensor, a: &Tensor, b: &Tensor, value: Scalar| addc(own, a, b, value, true, false)
-    ),
-    op!(
-        "addcdiv_(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)",
-        |own: &Tensor, a: &Tensor, b: &Tensor, value: Scalar| addc(own, a, b, value, true, true)
-    ),
-    op!("lerp(Tensor self, Tensor end, Operand weight)", |own: &Tensor, end: &Tensor, weight: &Tensor| {
-        lerp(own, end, weight, false)
-    }),
-    op!(
-        "lerp_(Tensor self, Tensor end, Operand weight)",
-        |own: &Tensor, end: &Tensor, weight: &Tensor| lerp(own, end, weight, true)
-    ),
 ];
+
+pub(crate) const PAIRS: &[Entry] = pairs! {
+    "addcmul" "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
+        |own: &Tensor, a: &Tensor, b: &Tensor, value: Scalar| addc(own, a, b, value, false);
+    "addcdiv" "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
+        |own: &Tensor, a: &Tensor, b: &Tensor, value: Scalar| addc(own, a, b, value, true);
+    "lerp" "Tensor self, Tensor end, Operand weight"
+        |own: &Tensor, end: &Tensor, weight: &Tensor| lerp(own, end, weight);
+};

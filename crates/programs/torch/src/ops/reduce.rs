@@ -361,42 +361,6 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", mean_call)
         .composed(&[nodes::MeanBackward0, nodes::MeanBackward1]),
     op!(
-        "var(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
-        |tensor: &Tensor, dim: Option<&[i64]>, correction: Option<f64>, keepdim: bool| {
-            variance(tensor, dim, correction, keepdim, false)
-        }
-    ),
-    op!(
-        "var(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)",
-        |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
-            variance(tensor, dim, Some(f64::from(unbiased)), keepdim, false)
-        }
-    ),
-    op!(
-        "var(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)",
-        |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
-            variance(tensor, dim, Some(f64::from(unbiased)), keepdim, false)
-        }
-    ),
-    op!(
-        "std(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
-        |tensor: &Tensor, dim: Option<&[i64]>, correction: Option<f64>, keepdim: bool| {
-            variance(tensor, dim, correction, keepdim, true)
-        }
-    ),
-    op!(
-        "std(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)",
-        |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
-            variance(tensor, dim, Some(f64::from(unbiased)), keepdim, true)
-        }
-    ),
-    op!(
-        "std(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)",
-        |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
-            variance(tensor, dim, Some(f64::from(unbiased)), keepdim, true)
-        }
-    ),
-    op!(
         "var_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
         |tensor: &Tensor, dims: Option<&[i64]>, correction: Option<f64>, keeps: bool| {
             moments(tensor, dims, correction, keeps, false)
@@ -473,3 +437,31 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("logsumexp(Tensor self, int[] dim, bool keepdim=False)", logsumexp),
     op!("count_nonzero(Tensor self, int[]? dim=None)", count_nonzero),
 ];
+
+macro_rules! spreads {
+    ($( $name:literal $roots:literal; )*) => {
+        &[$(
+            op!(
+                concat!($name, "(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)"),
+                |own: &Tensor, dim: Option<&[i64]>, correction: Option<f64>, keeps: bool| {
+                    variance(own, dim, correction, keeps, $roots)
+                }
+            ),
+            op!(
+                concat!($name, "(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)"),
+                |own: &Tensor, dim: Option<&[i64]>, unbiased: bool, keeps: bool| {
+                    variance(own, dim, Some(f64::from(unbiased)), keeps, $roots)
+                }
+            ),
+            op!(
+                concat!($name, "(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)"),
+                |own: &Tensor, dim: Option<&[i64]>, unbiased: bool, keeps: bool| {
+                    variance(own, dim, Some(f64::from(unbiased)), keeps, $roots)
+                }
+            ),
+        )*]
+    };
+}
+
+/// `var` and `std`, each with its overloads.
+pub(crate) const SPREADS: &[Entry] = spreads! { "var" false; "std" true; };

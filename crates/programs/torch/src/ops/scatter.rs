@@ -3,7 +3,7 @@
 use crate::autograd::{GradModeGuard, Save, nodes, record, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
-use crate::registry::{Entry, op};
+use crate::registry::{Entry, op, pairs};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy;
@@ -324,73 +324,25 @@ fn record_index_fill(
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op!(
-        "index_fill(Tensor self, int dim, Tensor index, Operand value)",
-        |own: &Tensor, dim: i64, index: &Tensor, value: &Tensor| index_fill(own, dim, index, value, false)
-    ),
-    op!(
-        "index_fill_(Tensor self, int dim, Tensor index, Operand value)",
-        |own: &Tensor, dim: i64, index: &Tensor, value: &Tensor| index_fill(own, dim, index, value, true)
-    ),
-    op!(
-        "index_copy(Tensor self, int dim, Tensor index, Tensor source)",
-        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| index_copy(own, dim, index, source, false)
-    ),
-    op!(
-        "index_copy_(Tensor self, int dim, Tensor index, Tensor source)",
-        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| index_copy(own, dim, index, source, true)
-    ),
     op!("index_select(Tensor self, int dim, Tensor index)", index_select),
     op!("gather(Tensor self, int dim, Tensor index)", gather),
     op!("take_along_dim(Tensor self, Tensor indices, int dim)", take_along),
-    op!(
-        "scatter(Tensor self, int dim, Tensor index, Operand src)",
-        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
-            scatter(own, dim, index, source, false, false)
-        }
-    ),
-    op!(
-        "scatter_(Tensor self, int dim, Tensor index, Operand src)",
-        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
-            scatter(own, dim, index, source, false, true)
-        }
-    ),
-    op!(
-        "scatter(Tensor self, int dim, Tensor index, *, Operand value)",
-        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
-            scatter(own, dim, index, source, false, false)
-        }
-    ),
-    op!(
-        "scatter_(Tensor self, int dim, Tensor index, *, Operand value)",
-        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
-            scatter(own, dim, index, source, false, true)
-        }
-    ),
-    op!(
-        "scatter_add(Tensor self, int dim, Tensor index, Tensor src)",
-        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
-            scatter(own, dim, index, source, true, false)
-        }
-    ),
-    op!(
-        "scatter_add_(Tensor self, int dim, Tensor index, Tensor src)",
-        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
-            scatter(own, dim, index, source, true, true)
-        }
-    ),
-    op!(
-        "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)",
-        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar| {
-            index_add(own, dim, index, source, alpha, false)
-        }
-    ),
-    op!(
-        "index_add_(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)",
-        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar| {
-            index_add(own, dim, index, source, alpha, true)
-        }
-    ),
     op!("repeat_interleave(Tensor self, int repeats, int? dim=None)", repeat_interleave),
     op!("one_hot(Tensor self, int num_classes=-1)", one_hot),
 ];
+
+pub(crate) const PAIRS: &[Entry] = pairs! {
+    "index_fill" "Tensor self, int dim, Tensor index, Operand value"
+        |own: &Tensor, dim: i64, index: &Tensor, value: &Tensor| index_fill(own, dim, index, value);
+    "index_copy" "Tensor self, int dim, Tensor index, Tensor source"
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| index_copy(own, dim, index, source);
+    "scatter" "Tensor self, int dim, Tensor index, Operand src"
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| scatter(own, dim, index, source, false);
+    "scatter" "Tensor self, int dim, Tensor index, *, Operand value"
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| scatter(own, dim, index, source, false);
+    "scatter_add" "Tensor self, int dim, Tensor index, Tensor src"
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| scatter(own, dim, index, source, true);
+    "index_add" "Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1"
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar|
+        index_add(own, dim, index, source, alpha);
+};

@@ -5,7 +5,7 @@ use crate::arguments::arguments;
 use crate::autograd::{Context, GradMode, GradModeGuard, Gradients, Save, double_backward, nodes, record};
 use crate::error::runtime;
 use crate::iterator;
-use crate::registry::{Entry, in_place, op};
+use crate::registry::{Entry, in_place, op, pairs};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value, session};
 
 use super::copy::{clone, contiguous, copy_below, to_dtype};
@@ -410,31 +410,16 @@ fn masked_scatter_backward(grad: &Tensor, mask: &Tensor, sizes: &[i64]) -> Resul
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op!(
-        "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)",
-        |arguments: ReduceArguments<'_>| reduce_into(&arguments, Kind::Scatter, false),
-    ),
-    op!(
-        "scatter_reduce_(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)",
-        |arguments: ReduceArguments<'_>| reduce_into(&arguments, Kind::Scatter, true),
-    ),
-    op!(
-        "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)",
-        |arguments: ReduceArguments<'_>| reduce_into(&arguments, Kind::Index, false),
-    ),
-    op!(
-        "index_reduce_(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)",
-        |arguments: ReduceArguments<'_>| reduce_into(&arguments, Kind::Index, true),
-    ),
     op!("take(Tensor self, Tensor index)", take),
     op!("put(Tensor self, Tensor index, Tensor source, bool accumulate=False)", put),
     in_place!("put_(Tensor self, Tensor index, Tensor source, bool accumulate=False)", put_in_place),
-    op!(
-        "masked_scatter(Tensor self, Tensor mask, Tensor source)",
-        |own: &Tensor, mask: &Tensor, source: &Tensor| masked_scatter(own, mask, source, false)
-    ),
-    op!(
-        "masked_scatter_(Tensor self, Tensor mask, Tensor source)",
-        |own: &Tensor, mask: &Tensor, source: &Tensor| masked_scatter(own, mask, source, true)
-    ),
 ];
+
+pub(crate) const PAIRS: &[Entry] = pairs! {
+    "scatter_reduce" "Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True"
+        |arguments: ReduceArguments<'_>| reduce_into(&arguments, Kind::Scatter);
+    "index_reduce" "Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True"
+        |arguments: ReduceArguments<'_>| reduce_into(&arguments, Kind::Index);
+    "masked_scatter" "Tensor self, Tensor mask, Tensor source"
+        |own: &Tensor, mask: &Tensor, source: &Tensor| masked_scatter(own, mask, source);
+};

@@ -3,7 +3,7 @@
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Gradients, Save, nodes, record};
 use crate::error::runtime;
-use crate::registry::{Entry, op};
+use crate::registry::{Entry, op, pairs};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy::{clone, copy_in_place};
@@ -215,17 +215,10 @@ pub(crate) const TABLE: &[Entry] = &[
     ),
     op!("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", diag_embed),
     op!("trace(Tensor self)", trace),
-    op!(
-        "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)",
-        |own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar| {
-            addr(own, a, b, beta, alpha, false)
-        }
-    ),
-    op!(
-        "addr_(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)",
-        |own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar| {
-            addr(own, a, b, beta, alpha, true)
-        }
-    ),
     op!("linalg_cross(Tensor self, Tensor other, *, int dim=-1)", cross),
 ];
+
+pub(crate) const PAIRS: &[Entry] = pairs! {
+    "addr" "Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1"
+        |own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar| addr(own, a, b, beta, alpha);
+};

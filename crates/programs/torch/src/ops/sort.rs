@@ -465,26 +465,14 @@ pub(crate) const TABLE: &[Entry] = &[
     ),
     op!(
         "cumsum(Tensor self, int dim, *, ScalarType? dtype=None)",
-        |tensor: &Tensor, dim: i64, dtype: Option<Dtype>| scan(
-            tensor,
-            dim,
-            dtype,
-            nodes::CumsumBackward0,
-            false
-        )
+        |own: &Tensor, dim: i64, dtype: Option<Dtype>| scan(own, dim, dtype, nodes::CumsumBackward0, false)
     ),
     op!("cumsum_(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
         scan(tensor, dim, None, nodes::CumsumBackward0, true)
     }),
     op!(
         "cumprod(Tensor self, int dim, *, ScalarType? dtype=None)",
-        |tensor: &Tensor, dim: i64, dtype: Option<Dtype>| scan(
-            tensor,
-            dim,
-            dtype,
-            nodes::CumprodBackward0,
-            false
-        )
+        |own: &Tensor, dim: i64, dtype: Option<Dtype>| scan(own, dim, dtype, nodes::CumprodBackward0, false)
     ),
     op!("cumprod_(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
         scan(tensor, dim, None, nodes::CumprodBackward0, true)
