@@ -25,15 +25,8 @@ fn w1_two_tensors_take_764_mib_and_empty_cache_leaves_382() {
     "#]],
     );
     for quantity in [both.stats.allocated_bytes, both.stats.active_bytes, both.stats.reserved_bytes] {
-        assert_eq!(quantity.all.current, 801_112_064);
         assert_eq!(quantity.large_pool, quantity.all);
     }
-    assert_eq!(both.stats.requested_bytes.all.current, 800_000_000);
-    assert_eq!(both.stats.allocation.all.current, 2);
-    assert_eq!(both.stats.active.all.current, 2);
-    assert_eq!(both.stats.segment.all.current, 2);
-    assert_eq!(both.stats.num_device_alloc, 2);
-    assert_eq!(both.stats.inactive_split.all.current, 0);
 
     let freed = DEVICE.play(&format!("{allocated}; free y"));
     assert_eq!(values(freed.stats.allocated_bytes.all), [400_556_032, 801_112_064, 801_112_064, 400_556_032]);
@@ -55,13 +48,6 @@ fn w1_two_tensors_take_764_mib_and_empty_cache_leaves_382() {
         num_sync_all_streams 1, num_device_alloc 2, num_device_free 1
     "#]],
     );
-    assert_eq!(
-        values(emptied.stats.reserved_bytes.all),
-        [400_556_032, 801_112_064, 801_112_064, 400_556_032]
-    );
-    assert_eq!(emptied.stats.segment.all.current, 1);
-    assert_eq!(emptied.stats.num_device_free, 1);
-    assert_eq!(emptied.stats.num_sync_all_streams, 1);
     assert_eq!(
         emptied.trace_lines(),
         [
@@ -96,10 +82,6 @@ fn w2_small_requests_share_a_segment() {
         num_device_alloc 1
     "#]],
     );
-    assert_eq!(played.stats.allocated_bytes.all.current, 1_050_624);
-    assert_eq!(played.stats.requested_bytes.all.current, 1_049_602);
-    assert_eq!(values(played.stats.inactive_split.all), [1, 1, 1, 0]);
-    assert_eq!(values(played.stats.inactive_split_bytes.all), [1_046_528, 2_096_640, 2_096_640, 1_050_112]);
     assert_eq!(played.stats.allocated_bytes.small_pool, played.stats.allocated_bytes.all);
 }
 
@@ -186,10 +168,6 @@ fn w2_everything_merges_back_and_the_cache_empties() {
         num_device_alloc 1
     "#]],
     );
-    assert_eq!(values(played.stats.allocation.all), [0, 4, 5, 5]);
-    assert_eq!(values(played.stats.inactive_split.all), [0, 2, 2, 2]);
-    assert_eq!(values(played.stats.inactive_split_bytes.all), [0, 2_096_640, 3_147_264, 3_147_264]);
-    assert_eq!(values(played.stats.allocated_bytes.all), [0, 1_050_624, 1_051_136, 1_051_136]);
     let whole = &played.segments[0].blocks[..];
     assert_eq!((whole.len(), whole[0].size.get(), whole[0].requested.get()), (1, 2_097_152, 100));
     assert!(DEVICE.play(&format!("{PACKED} {freed}; empty_cache")).segments.is_empty());
@@ -199,7 +177,7 @@ const WINDOW: &str = "a = alloc 1048577; b = alloc 10485759; c = alloc 10485760;
 
 #[test]
 fn w3_requests_from_1_to_10_mib_share_segments_of_20_mib() {
-    let played = check(
+    check(
         WINDOW,
         &expect![[r#"
         S1 large default: 0..1049088 a (1048577) | 1049088..11534848 b (10485759) | 11534848..20971520 cached (0)
@@ -216,14 +194,6 @@ fn w3_requests_from_1_to_10_mib_share_segments_of_20_mib() {
         requested_bytes 31457280/31457280/31457280/0
         num_device_alloc 3
     "#]],
-    );
-    assert_eq!(played.stats.segment.all.current, 3);
-    assert_eq!(played.stats.reserved_bytes.all.current, 52_428_800);
-    assert_eq!(played.stats.allocated_bytes.all.current, 31_457_792);
-    assert_eq!(values(played.stats.inactive_split.all), [2, 2, 2, 0]);
-    assert_eq!(
-        values(played.stats.inactive_split_bytes.all),
-        [20_971_008, 20_971_008, 31_456_768, 10_485_760]
     );
 }
 
@@ -248,9 +218,6 @@ fn w3_best_fit_prefers_the_smaller_remainder_of_another_segment() {
         num_device_alloc 3
     "#]],
     );
-    assert_eq!(played.stats.allocated_bytes.all.current, 31_457_280);
-    assert_eq!(values(played.stats.inactive_split.all), [0, 2, 2, 2]);
-    assert_eq!(values(played.stats.inactive_split_bytes.all), [0, 31_456_768, 41_942_528, 41_942_528]);
     let first = &played.segments[0].blocks;
     assert_eq!((first.len(), first[0].requested.get()), (1, 1_048_577));
 
@@ -356,11 +323,6 @@ fn w5_blocks_over_the_split_limit_stay_whole() {
         num_device_alloc 3
     "#]],
     );
-    assert_eq!(played.stats.allocated_bytes.all.current, 167_772_160);
-    assert_eq!(played.stats.requested_bytes.all.current, 157_286_400);
-    assert_eq!(played.stats.reserved_bytes.all.current, 178_257_920);
-    assert_eq!(values(played.stats.oversize_allocations), [2, 2, 3, 1]);
-    assert_eq!(values(played.stats.oversize_segments), [2, 2, 2, 0]);
 
     // Unlike in the worked example, the setting is set from the start, so that the statistic shows it.
     assert_eq!(played.stats.max_split_size, 40 * MIB);
