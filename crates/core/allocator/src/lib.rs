@@ -75,7 +75,7 @@
 //!
 //! [`CachingAllocator::check`] tests the first five, and that the blocks of a segment belong to one stream.
 //! That no block changes its stream between two requests is tested on random runs
-//! (`tests/tests/properties/follow.rs`).
+//! (`tests/tests/it/properties/follow.rs`).
 //!
 //! # What is modeled
 //!

@@ -1,7 +1,5 @@
 //! The page's samples.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
-
 use std::ops::ControlFlow;
 use std::path::Path;
 

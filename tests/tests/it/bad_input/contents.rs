@@ -3,7 +3,7 @@
 use blockyard_record::{Bytes, StepOutcome};
 use blockyard_replay::job::JobOutput;
 
-use crate::{check_refused, open};
+use super::{check_refused, open};
 
 const META: &str = r#"{"meta":{"total_memory":1073741824}}"#;
 

@@ -9,7 +9,7 @@ use blockyard_replay::PatternedBlock;
 use blockyard_tests::workload::{BlockAllocator, WorkloadReport, check_reuse_waits, run};
 use blockyard_tests::{Fault, PatternMemory, SimulatedMemory, conformance};
 
-use crate::simulated::PLAN;
+use super::simulated::PLAN;
 
 type Memory = SimulatedMemory;
 type Event = <Memory as DeviceMemory>::Event;

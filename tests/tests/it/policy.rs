@@ -1,7 +1,5 @@
 //! The page may connect to the server that it came from, and to no other: SECURITY.md promises it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,12 +1,5 @@
 //! Fidelity: recordings of PyTorch's own allocator, replayed and compared fact by fact.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test fails by panicking and shows its counts, in its helpers too"
-)]
-
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! Columns of allocations, who holds the bytes, and grids of lifetimes, from snapshots that PyTorch wrote.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
-
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;

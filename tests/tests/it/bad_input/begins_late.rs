@@ -1,6 +1,6 @@
 //! Recordings whose first events are missing, as a full ring buffer leaves them.
 
-use crate::{check_refused, fixture, gunzip, open};
+use super::{check_refused, fixture, gunzip, open};
 
 /// The recording's first line and the entries of its trace, as texts.
 fn trace_of(name: &str) -> (String, Vec<String>) {

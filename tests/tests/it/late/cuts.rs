@@ -6,7 +6,7 @@ use std::path::Path;
 use blockyard_pytorch::RecordedRun;
 use blockyard_replay::{ReplayableRun, RunSettings, open, verify};
 
-use crate::truth::{MemoryAtCut, moments};
+use super::truth::{MemoryAtCut, moments};
 
 fn read(name: &str) -> RecordedRun {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("{name}.jsonl.gz"));

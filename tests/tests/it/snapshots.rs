@@ -1,12 +1,5 @@
 //! Snapshots of PyTorch, replayed by our allocator and compared placement by placement.
 
-#![allow(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use std::ops::ControlFlow;
 
 use blockyard_allocator::CachingAllocator;

@@ -14,8 +14,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use super::config;
 use crate::cases::{Case, cases};
-use crate::config;
 
 proptest! {
     #![proptest_config(config(512))]

@@ -2,7 +2,7 @@
 
 use blockyard_replay::job::JobError;
 
-use crate::{check_refused, fixture, gunzip, gzip, open};
+use super::{check_refused, fixture, gunzip, gzip, open};
 
 fn not_a_recording(kind: &str) -> String {
     format!("this is {kind}, not a recording: a recording has one JSON value a line and begins with \"meta\"")

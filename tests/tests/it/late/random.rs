@@ -14,8 +14,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::Config;
 
+use super::truth::{MemoryAtCut, moments};
 use crate::cases::{Case, cases};
-use crate::truth::{MemoryAtCut, moments};
 
 /// How many cases a property compared, and how many it left out for a reason: a property that leaves out too
 /// many cases must not pass.

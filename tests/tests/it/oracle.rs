@@ -1,8 +1,6 @@
 //! Regressions and samples from `cargo xtask oracle`: sequences with the answers of PyTorch's own library,
 //! repeated without the library.
 
-#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

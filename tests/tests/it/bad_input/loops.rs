@@ -7,7 +7,7 @@ use blockyard_record::Bytes;
 use blockyard_replay::Progress;
 use blockyard_replay::job::{Job, JobError, JobOutput, perform};
 
-use crate::fixture;
+use super::fixture;
 
 fn run(text: &str) -> Job {
     Job::Run { title: "long".to_owned(), text: text.to_owned(), conf: String::new(), capacity: Bytes::gib(1) }

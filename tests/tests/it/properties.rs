@@ -1,13 +1,5 @@
 //! Properties of every run, tested on random runs.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
-mod cases;
 mod follow;
 mod recordings;
 mod tally;

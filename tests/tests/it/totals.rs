@@ -1,12 +1,5 @@
 //! A run that keeps no history has the same totals as the recorded run.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,5 @@
 //! The claims of the labels and comments of the presets hold in their runs.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use std::ops::ControlFlow;
 
 use blockyard_figure::describe_step;

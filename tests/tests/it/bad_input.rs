@@ -1,12 +1,5 @@
 //! Invalid input: a clear error or an honest answer, and never a panic.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 mod begins_late;
 mod contents;
 mod damaged;

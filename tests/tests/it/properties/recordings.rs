@@ -9,8 +9,8 @@ use proptest::sample::Index;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+use super::config;
 use crate::cases::{Case, cases};
-use crate::config;
 
 proptest! {
     #![proptest_config(config(64))]

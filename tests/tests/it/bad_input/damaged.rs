@@ -15,7 +15,7 @@ use proptest::sample::{Index, select};
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::{fixture, gunzip, open};
+use super::{fixture, gunzip, open};
 
 /// Texts to damage: operations with all their parts, and traces of programs.
 fn originals() -> &'static [String] {
@@ -197,7 +197,7 @@ proptest! {
     #[test]
     fn damaged_gzip_comes_to_an_answer(place in any::<Index>(), bit in 0..8_u8) {
         static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
-        let mut bytes = BYTES.get_or_init(|| crate::gzip(originals()[0].as_bytes())).clone();
+        let mut bytes = BYTES.get_or_init(|| super::gzip(originals()[0].as_bytes())).clone();
         damage(&mut bytes, &Damage::FlipBit(place, bit));
         check_answer(&bytes);
     }

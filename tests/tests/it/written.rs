@@ -1,13 +1,6 @@
 //! Statistics and snapshots as each release of PyTorch writes them, compared with the files that PyTorch
 //! 2.11.0 and 2.15.0 wrote for the same program (`fixtures/written/written.py`).
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking, in its helpers too"
-)]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 

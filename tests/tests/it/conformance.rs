@@ -1,0 +1,4 @@
+//! One suite for every device, and proof that the suite can fail.
+
+mod broken;
+mod simulated;
