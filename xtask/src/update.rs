@@ -67,7 +67,7 @@ fn update(workspace: &Workspace, what: UpdateTarget, python: &[String]) -> Resul
             let run = ["run", "--quiet", "--package", "blockyard-python", "--example", "recorded", "update"];
             return workspace::run(&mut workspace.cargo(run));
         }
-        UpdateTarget::Symbols => ("UPDATE", &["--package", "blockyard-dry-run", "--test", "symbols"]),
+        UpdateTarget::Symbols => ("UPDATE", &["--package", "blockyard-dry-run", "--test", "it", "symbols"]),
         UpdateTarget::Watch => ("UPDATE", &["--package", "blockyard-watch", "--lib", "known_releases"]),
     };
     let mut cargo = workspace.cargo(["test", "--quiet"]);

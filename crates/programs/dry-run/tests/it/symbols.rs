@@ -4,7 +4,6 @@
 //! `cargo xtask update symbols` writes the file again for the stand-in as it is; with `--python PYTHON` the
 //! releases that these Pythons have are added first. The difference is what is to be read.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,7 +1,6 @@
 //! Programs run over a package that stands for PyTorch: how a run ends, and what its report says. No PyTorch
 //! and no GPU is needed.
 #![cfg(target_os = "linux")]
-#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! Programs that are run over a real PyTorch.
-#![allow(clippy::expect_used, reason = "helpers of tests")]
 
 use std::path::Path;
 use std::{env, fs};
@@ -32,7 +31,6 @@ pub(crate) fn over_torch() -> Option<OverTorch> {
 }
 
 /// Runs a program over PyTorch: its report and what it printed. `None` where no PyTorch is named.
-#[allow(dead_code, reason = "not all tests run one process")]
 pub(crate) fn done(source: &str, environment: &[(&str, &str)]) -> Option<(Report, Vec<String>)> {
     let over = over_torch()?;
     let (file, output) = (over.folder.path().join("program.py"), over.folder.path().join("output"));

@@ -1,6 +1,5 @@
 //! The store of the ranks, asked as PyTorch's client asks it.
 #![cfg(target_os = "linux")]
-#![allow(clippy::expect_used, reason = "helpers of tests")]
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};

@@ -1,11 +1,9 @@
 //! Processes that a program starts, over a real PyTorch:
-//! `TORCH=PYTHON cargo test -p blockyard-dry-run --test children`, with a Python that has PyTorch for CUDA.
+//! `TORCH=PYTHON cargo test -p blockyard-dry-run children::`, with a Python that has PyTorch for CUDA.
 //! Without `TORCH` the tests are skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-mod common;
-
-use common::done;
+use super::common::{done, over_torch};
 
 /// Workers of a loader make batches, which one thread copies to pinned memory.
 const LOADER: &str = "\
@@ -115,7 +113,7 @@ if __name__ == '__main__':
 
 #[test]
 fn a_process_that_the_program_starts_ends_after_its_steps() {
-    let Some(over) = common::over_torch() else { return };
+    let Some(over) = over_torch() else { return };
     let (file, output) = (over.folder.path().join("program.py"), over.folder.path().join("output"));
     std::fs::write(&file, STEPS).expect("the program is written");
     let program = blockyard_dry_run::Program {

@@ -1,6 +1,5 @@
 //! Libraries that are written are loaded by the system's own loader, and read by our own reader.
 #![expect(unsafe_code, reason = "libraries are loaded, and their functions called")]
-#![allow(clippy::expect_used, reason = "helpers of tests")]
 
 use std::ffi::{CStr, c_char};
 use std::path::PathBuf;
@@ -63,7 +62,7 @@ fn an_entry_point_calls_the_report_with_its_name() {
 
 #[test]
 fn the_runner_knows_installed_files_by_the_same_paths() {
-    let runner = include_str!("../src/runner/blockyard_dry_run/places.py");
+    let runner = include_str!("../../src/runner/blockyard_dry_run/places.py");
     let line = runner.lines().find(|line| line.starts_with("_INSTALLED = ")).expect("the runner has a list");
     let parts: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
     assert_eq!(parts, blockyard_record::INSTALLED_PATHS);

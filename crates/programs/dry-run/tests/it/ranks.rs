@@ -1,18 +1,17 @@
-//! Ranks over a real PyTorch: `TORCH=PYTHON cargo test -p blockyard-dry-run --test ranks`, with a Python that
+//! Ranks over a real PyTorch: `TORCH=PYTHON cargo test -p blockyard-dry-run ranks::`, with a Python that
 //! has PyTorch for CUDA. Without `TORCH` the tests are skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
-
-mod common;
 
 use std::path::Path;
 
 use blockyard_dry_run::{Program, Ranks, RanksReport, run, run_ranks};
 use blockyard_gpus::{GpuProfile, NonPytorchHolder};
 
+use super::common::over_torch;
+
 /// Runs a program of `tests/fixtures/ranks` as these ranks of so many.
 fn ran(name: &str, world: u32, asked: &[u32], is_interrupted: bool) -> Option<RanksReport> {
-    let over = common::over_torch()?;
+    let over = over_torch()?;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/ranks").join(name);
     let ranks = Ranks::new(1, world, asked).unwrap();
     let program = |rank: u32| Program {
@@ -65,7 +64,7 @@ model(torch.zeros(8, 64, device='cuda'))
 
 #[test]
 fn communicators_of_one_process_are_on_the_devices_of_their_ranks() {
-    let Some(over) = common::over_torch() else { return };
+    let Some(over) = over_torch() else { return };
     let file = over.folder.path().join("program.py");
     std::fs::write(&file, PARALLEL).unwrap();
     let program = Program {

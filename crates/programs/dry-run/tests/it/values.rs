@@ -1,12 +1,9 @@
 //! Values that a program computes on the device, followed over a real PyTorch:
-//! `TORCH=PYTHON cargo test -p blockyard-dry-run --test values`, with a Python that has PyTorch for CUDA.
+//! `TORCH=PYTHON cargo test -p blockyard-dry-run values::`, with a Python that has PyTorch for CUDA.
 //! Without `TORCH` the tests are skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#![allow(clippy::expect_used, reason = "helpers of tests")]
 
-mod common;
-
-use common::done;
+use super::common::done;
 
 const LARGE: &str = "\
 import resource, torch
@@ -394,7 +391,7 @@ fn garbage_is_collected_when_the_program_makes_it() {
 }
 
 /// Checks of unknown values, in the program and in PyTorch; then checks of what is known.
-const CHECKED: &str = include_str!("checked.py");
+const CHECKED: &str = include_str!("../checked.py");
 
 #[test]
 fn checks_of_unknown_values_pass_and_others_are_as_ever() {
