@@ -1,7 +1,5 @@
 """The guard, and pytest's plug-in, over a package that stands for PyTorch's."""
 
-import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -166,19 +164,3 @@ def test_the_plug_in_is_typed_strictly(tmp_path):
     command = [sys.executable, "-m", "mypy", "--strict", "--package", "pytest_blockyard"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_one_more_layer_over_a_real_pytorch(tmp_path, monkeypatch):
-    """`TORCH=PYTHON pytest`: the lines of a transformer that gets a layer more, to the byte."""
-    python = os.environ.get("TORCH", "").split(":")[0]
-    if not python:
-        pytest.skip("TORCH names no Python with PyTorch")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    source = pathlib.Path(__file__).parents[4] / "tests" / "fixtures" / "fit" / "encoder.py"
-    program, file = tmp_path / "encoder.py", tmp_path / "memory.toml"
-    program.write_text(source.read_text())
-    [before] = blockyard.guard(program, gpu="h200", steps=2, file=file, update=True, python=python, echo=False)
-    program.write_text(source.read_text().replace("TransformerEncoder(layer, 8)", "TransformerEncoder(layer, 9)"))
-    [after] = blockyard.guard(program, file=file, python=python, echo=False)
-    assert before.passed and not after.passed and not after.estimate, after.text
-    assert sum(row.change for row in after.rows) == after.peak_allocated - before.peak_allocated > 1 << 20
