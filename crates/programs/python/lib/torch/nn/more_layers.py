@@ -28,13 +28,8 @@ __all__ = [
 class Fold(Module):
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
-        self.output_size, self.kernel_size, self.dilation, self.padding, self.stride = (
-            output_size,
-            kernel_size,
-            dilation,
-            padding,
-            stride,
-        )
+        self.output_size, self.kernel_size, self.dilation = output_size, kernel_size, dilation
+        self.padding, self.stride = padding, stride
 
     def forward(self, input):
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)

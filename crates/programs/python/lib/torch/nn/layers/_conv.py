@@ -1,6 +1,6 @@
 """Convolutions."""
 
-import math
+from math import sqrt as _sqrt
 
 import torch
 from torch.nn import functional as F
@@ -28,68 +28,39 @@ class _Conv(Module):
         dtype=None,
     ):
         super().__init__()
-        self._set(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            groups,
-            bias,
-            padding_mode,
-            0,
-            device,
-            dtype,
-        )
+        self._set(locals())
 
-    def _set(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        groups,
-        bias,
-        padding_mode,
-        output_padding,
-        device,
-        dtype,
-    ):
+    def _set(self, given, output_padding=0):
+        in_channels, out_channels, groups, padding = (
+            given[name] for name in ("in_channels", "out_channels", "groups", "padding")
+        )
+        factory = {"device": given["device"], "dtype": given["dtype"]}
         if in_channels % groups:
             raise ValueError("in_channels must be divisible by groups")
         if out_channels % groups:
             raise ValueError("out_channels must be divisible by groups")
         count = self._dims
-        self.in_channels, self.out_channels, self.groups, self.padding_mode = (
-            in_channels,
-            out_channels,
-            groups,
-            padding_mode,
-        )
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.padding_mode = given["padding_mode"]
         self.kernel_size, self.stride, self.dilation = (
-            _pair(kernel_size, count),
-            _pair(stride, count),
-            _pair(dilation, count),
+            _pair(given[name], count) for name in ("kernel_size", "stride", "dilation")
         )
         self.padding = padding if isinstance(padding, str) else _pair(padding, count)
         self.transposed, self.output_padding = self._transposed, _pair(output_padding, count)
         channels = (in_channels, out_channels // groups) if self._transposed else (out_channels, in_channels // groups)
-        self.weight = Parameter(torch.empty((*channels, *self.kernel_size), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(torch.empty(out_channels, device=device, dtype=dtype))
+        self.weight = Parameter(torch.empty((*channels, *self.kernel_size), **factory))
+        if given["bias"]:
+            self.bias = Parameter(torch.empty(out_channels, **factory))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
 
     def reset_parameters(self):
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        init.kaiming_uniform_(self.weight, a=_sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
             if fan_in != 0:
-                bound = 1 / math.sqrt(fan_in)
+                bound = 1 / _sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input):
@@ -157,20 +128,7 @@ class _ConvTranspose(_Conv):
         dtype=None,
     ):
         Module.__init__(self)
-        self._set(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            groups,
-            bias,
-            padding_mode,
-            output_padding,
-            device,
-            dtype,
-        )
+        self._set(locals(), output_padding)
 
     def forward(self, input, output_size=None):
         function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._dims - 1]

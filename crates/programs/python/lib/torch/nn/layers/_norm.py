@@ -1,6 +1,6 @@
 """Normalizations."""
 
-import numbers
+from numbers import Integral as _Integral
 
 import torch
 from torch.nn import functional as F
@@ -13,7 +13,7 @@ class LayerNorm(Module):
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()
         self.normalized_shape = (
-            (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
+            (normalized_shape,) if isinstance(normalized_shape, _Integral) else tuple(normalized_shape)
         )
         self.eps, self.elementwise_affine = eps, elementwise_affine
         if elementwise_affine:
@@ -44,7 +44,7 @@ class RMSNorm(Module):
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
         self.normalized_shape = (
-            (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
+            (normalized_shape,) if isinstance(normalized_shape, _Integral) else tuple(normalized_shape)
         )
         self.eps, self.elementwise_affine = eps, elementwise_affine
         if elementwise_affine:
@@ -93,13 +93,8 @@ class _NormBase(Module):
         self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None
     ):
         super().__init__()
-        self.num_features, self.eps, self.momentum, self.affine, self.track_running_stats = (
-            num_features,
-            eps,
-            momentum,
-            affine,
-            track_running_stats,
-        )
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
         if affine:
             self.weight = Parameter(torch.empty(num_features, device=device, dtype=dtype))
             self.bias = Parameter(torch.empty(num_features, device=device, dtype=dtype))

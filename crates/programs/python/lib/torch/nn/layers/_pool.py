@@ -10,12 +10,8 @@ def _pool(name, function, has_dilation=True):
         def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
             super().__init__()
             self.kernel_size, self.stride = kernel_size, stride if stride is not None else kernel_size
-            self.padding, self.dilation, self.return_indices, self.ceil_mode = (
-                padding,
-                dilation,
-                return_indices,
-                ceil_mode,
-            )
+            self.padding, self.dilation = padding, dilation
+            self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
         def forward(self, input):
             return function(

@@ -26,19 +26,9 @@ class RNNBase(Module):
         super().__init__()
         if proj_size:
             raise NotImplementedError("proj_size of nn.LSTM is not modeled here; put a Linear after the LSTM")
-        self.mode, self.input_size, self.hidden_size, self.num_layers, self.bias = (
-            mode,
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-        )
-        self.batch_first, self.dropout, self.bidirectional, self.proj_size = (
-            batch_first,
-            float(dropout),
-            bidirectional,
-            proj_size,
-        )
+        self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
+        self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
+        self.dropout, self.bidirectional, self.proj_size = float(dropout), bidirectional, proj_size
         gates = {"LSTM": 4, "GRU": 3}.get(mode, 1) * hidden_size
         directions = 2 if bidirectional else 1
         self._flat_weights_names = []
@@ -130,6 +120,10 @@ class RNNBase(Module):
             if state.shape != expected:
                 raise RuntimeError(f"Expected {name} size {expected}, got {list(state.shape)}")
 
+    def _run(self, *first, last=()):
+        settings = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+        return getattr(torch, self.mode.lower())(*first, self._flat_weights, *settings, *last)
+
     def _forward_packed(self, packed, hx):
         input, batch_sizes, sorted_indices, unsorted_indices = packed
         max_batch_size = int(batch_sizes[0])
@@ -140,20 +134,7 @@ class RNNBase(Module):
                 hx = (hx, self._zeros(input, max_batch_size))
         else:
             hx = self.permute_hidden(hx, sorted_indices)
-        function = {"LSTM": torch.lstm, "GRU": torch.gru, "RNN_TANH": torch.rnn_tanh, "RNN_RELU": torch.rnn_relu}[
-            self.mode
-        ]
-        result = function(
-            input,
-            batch_sizes,
-            list(hx) if self.mode == "LSTM" else hx,
-            self._flat_weights,
-            self.bias,
-            self.num_layers,
-            self.dropout,
-            self.training,
-            self.bidirectional,
-        )
+        result = self._run(input, batch_sizes, list(hx) if self.mode == "LSTM" else hx)
         output = result[0]
         hidden = tuple(result[1:]) if self.mode == "LSTM" else result[1]
         return type(packed)(output, batch_sizes, sorted_indices, unsorted_indices), self.permute_hidden(
@@ -182,17 +163,7 @@ class RNNBase(Module):
             elif not is_batched:
                 hx = (hx[0].unsqueeze(1), hx[1].unsqueeze(1))
             self._check_hidden(tuple(hx), batch)
-            result = torch.lstm(
-                input,
-                list(hx),
-                self._flat_weights,
-                self.bias,
-                self.num_layers,
-                self.dropout,
-                self.training,
-                self.bidirectional,
-                self.batch_first,
-            )
+            result = self._run(input, list(hx), last=(self.batch_first,))
             output, hidden = result[0], tuple(result[1:])
         else:
             if hx is None:
@@ -200,18 +171,7 @@ class RNNBase(Module):
             elif not is_batched:
                 hx = hx.unsqueeze(1)
             self._check_hidden(hx, batch)
-            function = {"GRU": torch.gru, "RNN_TANH": torch.rnn_tanh, "RNN_RELU": torch.rnn_relu}[self.mode]
-            result = function(
-                input,
-                hx,
-                self._flat_weights,
-                self.bias,
-                self.num_layers,
-                self.dropout,
-                self.training,
-                self.bidirectional,
-                self.batch_first,
-            )
+            result = self._run(input, hx, last=(self.batch_first,))
             output, hidden = result[0], result[1]
         if not is_batched:
             output = output.squeeze(batch_dim)

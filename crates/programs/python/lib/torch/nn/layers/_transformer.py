@@ -287,19 +287,8 @@ class Transformer(Module):
         dtype=None,
     ):
         super().__init__()
-        settings = (
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-            device,
-            dtype,
-        )
+        settings = (d_model, nhead, dim_feedforward, dropout, activation)
+        settings += (layer_norm_eps, batch_first, norm_first, bias, device, dtype)
         self.encoder = custom_encoder or TransformerEncoder(
             TransformerEncoderLayer(*settings), num_encoder_layers, LayerNorm(d_model, layer_norm_eps)
         )
