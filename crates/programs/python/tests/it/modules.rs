@@ -1,14 +1,26 @@
-//! Modules that programs import: beside the program, over PyTorch, fallbacks. `random.txt` is what PyTorch 2.11
-//! printed for `random.py`.
+//! Modules that programs import: beside the program, over PyTorch, fallbacks.
 
 use crate::support::{run, run_with};
 use blockyard_python::ProgramSettings;
 
-#[test]
-fn seeded_random_numbers_of_the_host_are_pytorchs() {
-    let (printed, finished) = run(include_str!("../random.py"));
-    assert_eq!(finished.traceback, None);
-    assert_eq!(printed, include_str!("../random.txt"));
+macro_rules! printed {
+    ($($test:ident $name:literal;)*) => {
+        $(#[test]
+        fn $test() {
+            let (printed, finished) = run(include_str!(concat!("../", $name, ".py")));
+            assert_eq!(finished.traceback, None);
+            assert_eq!(printed, include_str!(concat!("../", $name, ".txt")));
+        })*
+    };
+}
+
+// The texts are what PyTorch 2.11 printed for the programs of the same name, over `einops` for `patterns.py`.
+printed! {
+    seeded_random_numbers_of_the_host_are_pytorchs "random";
+    what_published_programs_use_prints_what_pytorch_prints "published";
+    schedules_of_learning_rates_are_pytorchs "schedules";
+    patterns_of_einops_make_the_same_views_and_copies "patterns";
+    sparse_gradients_show_what_pytorchs_show "sparse";
 }
 
 #[test]
@@ -81,13 +93,6 @@ fn modules_beside_the_program_are_its_own() {
 }
 
 #[test]
-fn what_published_programs_use_prints_what_pytorch_prints() {
-    let (printed, finished) = run(include_str!("../published.py"));
-    assert_eq!(finished.traceback, None);
-    assert_eq!(printed, include_str!("../published.txt"));
-}
-
-#[test]
 fn parts_of_pytorch_that_are_not_here_can_be_imported_and_say_so_when_they_are_used() {
     let (printed, finished) = run("import torch\nprint(torch.cuda.memory._snapshot()['segments'])\n");
     assert_eq!((printed.as_str(), finished.notes.len()), ("[]\n", 1));
@@ -119,22 +124,6 @@ fn an_element_and_an_assertion_that_nobody_can_know_are_noted_at_their_lines() {
     let lines: Vec<u32> = finished.notes.iter().map(|note| note.line).collect();
     assert_eq!(lines, [3, 4, 5, 6, 8], "{:?}", finished.notes);
     assert!(finished.traceback.expect("a range needs its number").contains("use a number in its place"));
-}
-
-/// `schedules.txt` is what PyTorch 2.11 printed for `schedules.py`.
-#[test]
-fn schedules_of_learning_rates_are_pytorchs() {
-    let (printed, finished) = run(include_str!("../schedules.py"));
-    assert_eq!(finished.traceback, None);
-    assert_eq!(printed, include_str!("../schedules.txt"));
-}
-
-/// `patterns.txt` is what `einops` printed over PyTorch 2.11 for `patterns.py`.
-#[test]
-fn patterns_of_einops_make_the_same_views_and_copies() {
-    let (printed, finished) = run(include_str!("../patterns.py"));
-    assert_eq!(finished.traceback, None);
-    assert_eq!(printed, include_str!("../patterns.txt"));
 }
 
 #[test]
