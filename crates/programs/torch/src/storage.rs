@@ -42,6 +42,9 @@ impl Device {
             Some((kind, index)) => (kind, Some(index.parse::<u8>().map_err(|_| invalid())?)),
             None => (text, None),
         };
+        if kind.contains(|letter: char| !letter.is_ascii_alphabetic() && letter != '_') {
+            return Err(invalid());
+        }
         match kind {
             "cpu" => Ok(Self::Cpu),
             "meta" => Ok(Self::Meta),

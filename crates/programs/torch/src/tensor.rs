@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-use crate::autograd::{AutogradMeta, Node};
+use crate::autograd::{AutogradMeta, GradMode, Node};
 use crate::geometry::{element_offsets, is_channels_last_like, is_contiguous, is_dense, matches_order};
 use crate::memory::Category;
 use crate::sparse::SparseParts;
@@ -26,6 +26,7 @@ pub struct TensorImpl {
     offset: Cell<i64>,
     dtype: Cell<Dtype>,
     is_wrapped_number: Cell<bool>,
+    is_inference: Cell<bool>,
     pub(crate) version: RefCell<Rc<Cell<u32>>>,
     /// The parts of a sparse tensor, whose own storage is empty; `None` for a dense tensor.
     sparse: RefCell<Option<SparseParts>>,
@@ -108,6 +109,7 @@ impl Tensor {
             offset: Cell::new(offset),
             dtype: Cell::new(dtype),
             is_wrapped_number: Cell::new(false),
+            is_inference: Cell::new(GradMode::is_inference()),
             version: RefCell::new(version),
             autograd: RefCell::default(),
             sparse: RefCell::default(),
@@ -131,7 +133,15 @@ impl Tensor {
     #[must_use]
     pub fn alias(&self, shape: &[i64], strides: &[i64], offset: i64) -> Self {
         let version = Rc::clone(&self.0.version.borrow());
-        Self::build(self.storage(), shape.into(), strides.into(), offset, self.dtype(), version)
+        let view = Self::build(self.storage(), shape.into(), strides.into(), offset, self.dtype(), version);
+        view.0.is_inference.set(self.is_inference());
+        view
+    }
+
+    /// Whether the tensor, or the one that it is a view of, was made in inference mode.
+    #[must_use]
+    pub fn is_inference(&self) -> bool {
+        self.0.is_inference.get()
     }
 
     /// Another tensor over the same memory with the same shape and values, without history.
@@ -141,6 +151,7 @@ impl Tensor {
         let copy =
             Self::build(self.storage(), self.shape(), self.strides(), self.offset(), self.dtype(), version);
         copy.0.is_wrapped_number.set(self.is_wrapped_number());
+        copy.0.is_inference.set(self.is_inference());
         copy.set_sparse_parts(self.sparse_parts());
         copy
     }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use blockyard_torch::{Operator, Tensor, TorchError, Value};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -46,6 +46,8 @@ impl PyTensorList {
 pub(crate) struct PyOperator {
     /// The name, by which each thread finds the operator: Python may call it on any thread.
     name: &'static str,
+    /// Whether Python calls it for `a + b`, where another class may have the answer to a type of `b` that is wrong here.
+    is_special: bool,
 }
 
 /// Keywords of PyTorch's functions on which no memory depends.
@@ -155,7 +157,12 @@ impl PyOperator {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let args: Vec<Bound<'py, PyAny>> = args.iter().collect();
-        self.run(python, &args, kwargs)
+        match self.run(python, &args, kwargs) {
+            Err(error) if self.is_special && error.is_instance_of::<PyTypeError>(python) => {
+                Ok(python.NotImplemented().into_bound(python))
+            }
+            done => done,
+        }
     }
     fn __get__<'py>(
         slf: Bound<'py, Self>,
@@ -177,6 +184,9 @@ impl PyOperator {
     fn __name__(&self) -> &'static str {
         self.name
     }
+    fn special(&self) -> Self {
+        Self { name: self.name, is_special: true }
+    }
     #[getter]
     fn is_method(&self) -> PyResult<bool> {
         Ok(self.operator()?.is_method())
@@ -190,7 +200,7 @@ impl PyOperator {
 /// The operator of that name; `None` if the crate `torch` has none.
 #[pyfunction]
 fn operator(name: &str) -> Option<PyOperator> {
-    blockyard_torch::lookup(name).map(|operator| PyOperator { name: operator.name() })
+    blockyard_torch::lookup(name).map(|operator| PyOperator { name: operator.name(), is_special: false })
 }
 
 /// The names of all operators.

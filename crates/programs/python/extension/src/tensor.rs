@@ -341,6 +341,9 @@ impl PyTensor {
     fn is_leaf(&self) -> bool {
         self.get().is_leaf()
     }
+    fn is_inference(&self) -> bool {
+        self.get().is_inference()
+    }
     fn _is_view(&self) -> bool {
         self.get().is_view()
     }

@@ -79,6 +79,11 @@ def broadcast_shapes(*shapes):
     for shape in shapes:
         for i, size in enumerate(reversed(tuple(shape))):
             if size != 1:
+                if result[rank - 1 - i] not in (1, size):
+                    raise RuntimeError(
+                        f"The size of tensor a ({result[rank - 1 - i]}) must match the size of tensor b ({size}) at non-singleton "
+                        f"dimension {rank - 1 - i}"
+                    )
                 result[rank - 1 - i] = size
     return Size(result)
 

@@ -35,7 +35,10 @@ def _check_numbers(data, shape, level=0):
         if not isinstance(data, range):
             for item in data:
                 _check_numbers(item, shape, level + 1)
-    elif isinstance(data, Tensor) or _numpy.is_array(data):
+    elif isinstance(data, Tensor):
+        if level and data.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+    elif _numpy.is_array(data):
         return
     elif data is None or type(data) is object:
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")

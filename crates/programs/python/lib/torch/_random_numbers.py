@@ -139,6 +139,10 @@ _drawn_integers = _drawn("randint")
 
 def randint(*args, **kwargs):
     global _placeholders
+    two = len(args) > 1 and isinstance(args[1], int)
+    low, high = kwargs.get("low", args[0] if two else 0), kwargs.get("high", args[1] if two else args[0] if args else 1)
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     made = _drawn_integers(*args, **kwargs)
     if made.is_cpu and made.numel() <= 4096 and made._known_values() is None:
         # Without a seed the numbers are from the range, so that slices can have them; a program that reads one gets a note that the number is not PyTorch's.
@@ -146,8 +150,5 @@ def randint(*args, **kwargs):
             from random import Random
 
             _placeholders = Random(0)
-        two = len(args) > 1 and isinstance(args[1], int)
-        low = kwargs.get("low", args[0] if two else 0)
-        high = kwargs.get("high", args[1] if two else args[0] if args else 1)
         made._set_values([_placeholders.randrange(low, high) for _ in range(made.numel())])
     return made

@@ -1,5 +1,7 @@
 """The storage and the backward function of a tensor, as Python's objects."""
 
+import functools
+
 
 class GradFn:
     """A node of the backward graph; while a program holds a node, the graph that the node leads to is alive."""
@@ -40,10 +42,16 @@ class GradFn:
         return f"<{self._node.name()} object at {id(self):#x}>"
 
 
+@functools.cache
+def _class_of(name):
+    """The class of the nodes of this name, which programs print."""
+    return type(name, (GradFn,), {"__module__": "builtins"})
+
+
 def _function_of(node):
     """The object of a node: the context of a `torch.autograd.Function`, which keeps no node, or a `GradFn`."""
     context = node.context()
-    return GradFn(node) if context is None else context
+    return _class_of(node.name())(node) if context is None else context
 
 
 class UntypedStorage:

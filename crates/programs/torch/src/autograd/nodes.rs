@@ -84,6 +84,7 @@ nodes! {
     CeluBackward0
     CeluBackward1
     ChannelShuffleBackward0
+    ClampBackward0
     ClampBackward1
     CloneBackward0
     Col2ImBackward0

@@ -91,6 +91,13 @@ impl SavedVariable {
     /// Saves a tensor: packed where the program has set `saved_tensors_hooks`, unless the tensor is a wrapped
     /// number. `output` is the tensor's number among the node's outputs; `None` for an input.
     pub(crate) fn new(tensor: &Tensor, output: Option<usize>) -> Result<Self> {
+        if tensor.is_inference() {
+            return runtime(
+                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in \
+                 computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use \
+                 it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.",
+            );
+        }
         if let Some(hooks) = saved_tensor_hooks().filter(|_| !tensor.is_wrapped_number()) {
             let _no_grad = GradModeGuard::new(false);
             let packed = hooks.pack(tensor)?;

@@ -125,7 +125,12 @@ impl Tensor {
     /// is not a leaf.
     pub fn set_requires_grad(&self, requires_grad: bool) -> Result<()> {
         if requires_grad && !self.dtype().is_differentiable() {
-            return runtime("only Tensors of floating point and complex dtype can require gradients");
+            return runtime("only Tensors of floating point dtype can require gradients");
+        }
+        if requires_grad && self.is_inference() && !GradMode::is_inference() {
+            return runtime(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.",
+            );
         }
         if !self.is_leaf() {
             if requires_grad {

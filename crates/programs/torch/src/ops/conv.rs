@@ -163,16 +163,14 @@ impl Convolution {
             });
         }
         if output.iter().skip(2).any(|size| *size < 1) {
+            let padded = in_shape.iter().skip(2).zip(&settings.padding);
+            let padded = padded.map(|(size, padding)| size.saturating_add(padding.saturating_mul(2)));
+            let text = |sizes: Vec<i64>| sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ");
             return runtime(format!(
-                "Calculated padded input size per channel: {:?}. Kernel size: {:?}. Kernel size can't be greater than actual \
+                "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater than actual \
                  input size",
-                in_shape
-                    .iter()
-                    .skip(2)
-                    .zip(&settings.padding)
-                    .map(|(size, padding)| size.saturating_add(padding.saturating_mul(2)))
-                    .collect::<Vec<_>>(),
-                weight_shape.iter().skip(2).collect::<Vec<_>>()
+                text(padded.collect()),
+                text(weight_shape.iter().skip(2).copied().collect())
             ));
         }
         let suggested = [input.suggested_format(), weight.suggested_format()];

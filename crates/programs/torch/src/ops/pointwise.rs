@@ -24,7 +24,7 @@ pub(crate) use binary::{
 pub(super) use binary::{Binary, Saves};
 use binary::{FMODS, REMAINDERS, div_rounded, div_rounded_in_place, modulo};
 pub(crate) use clamp::clamp;
-use clamp::clamp_in_place;
+use clamp::{clamp_in_place, clamp_operands};
 pub(crate) use masked::{masked_fill, masked_fill_in_place, set_masked, where_};
 use power::pow;
 pub(super) use power::{ldexp, pow_of_number};
@@ -283,8 +283,8 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("where(Tensor condition, Operand input, Operand other)", where_).composed(&[nodes::WhereBackward0]),
     op!("masked_fill(Tensor self, Tensor mask, Operand value)", masked_fill),
     op!("masked_fill_(Tensor self, Tensor mask, Operand value)", masked_fill_in_place),
-    op!("clamp(Tensor self, Scalar? min=None, Scalar? max=None)", clamp),
-    op!("clip(Tensor self, Scalar? min=None, Scalar? max=None)", clamp),
+    op!("clamp(Tensor self, Operand? min=None, Operand? max=None)", clamp_operands),
+    op!("clip(Tensor self, Operand? min=None, Operand? max=None)", clamp_operands),
     op!("clamp_min(Tensor self, Scalar min)", |tensor: &Tensor, min: Scalar| clamp(tensor, Some(min), None)),
     op!("clamp_max(Tensor self, Scalar max)", |tensor: &Tensor, max: Scalar| clamp(tensor, None, Some(max))),
     op!("clamp_(Tensor self, Scalar? min=None, Scalar? max=None)", clamp_in_place),

@@ -81,12 +81,18 @@ impl Window<'_> {
             let old = *size;
             *size =
                 output_size(old, kernel, value_or_last(self.padding, index), stride, dilation, self.ceils);
-            if *size < 1 {
-                return runtime(format!(
-                    "Given input size: {:?}. Calculated output size: {size}. Output size is too small",
-                    input.shape()
-                ));
-            }
+        }
+        if shape.iter().skip(leading).any(|size| *size < 1) {
+            // One image, without the batch.
+            let text = |sizes: &[i64]| {
+                let sizes = sizes.iter().skip(leading.saturating_sub(1)).map(i64::to_string);
+                sizes.collect::<Vec<_>>().join("x")
+            };
+            return runtime(format!(
+                "Given input size: ({}). Calculated output size: ({}). Output size is too small",
+                text(&input.shape()),
+                text(&shape)
+            ));
         }
         Ok(shape)
     }

@@ -66,10 +66,28 @@ pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: ReductionKernel) -> Re
         .zip(mask)
         .map(|(stride, reduced)| if *reduced { 0 } else { stride })
         .collect();
-    let reduction = Reduction::new(tensor, mask, &strides);
-    if tensor.numel() > i64::from(i32::MAX) || tensor.nbytes() > i32::MAX as u64 {
-        session().note_estimate(session().operator(), "a reduction of more than 2 GiB is split");
+    run_piece(tensor, mask, &strides, kernel)
+}
+
+/// The kernel for a part of a tensor: parts of more than 2 GiB are halved (`with_32bit_indexing`).
+fn run_piece(tensor: &Tensor, mask: &[bool], strides: &[i64], kernel: ReductionKernel) -> Result<()> {
+    if tensor.numel() > i64::from(i32::MAX) || tensor.nbytes() > i32::MAX as u64 + 1 {
+        if !matches!(tensor.dtype(), Dtype::F32 | Dtype::F64) {
+            session().note_estimate(session().operator(), "a reduction of more than 2 GiB is split");
+        }
+        let (mut shape, of) = (tensor.shape().to_vec(), tensor.strides());
+        let extents = shape.iter().zip(of.iter()).map(|(size, stride)| (size - 1).saturating_mul(*stride));
+        let widest = extents.enumerate().rev().max_by_key(|(_, extent)| *extent).map(|(dim, _)| dim);
+        let Some(size) = widest.and_then(|dim| shape.get_mut(dim)) else { return Ok(()) };
+        let (all, half) = (*size, *size / 2);
+        *size = half;
+        run_piece(&tensor.alias(&shape, &of, tensor.offset()), mask, strides, kernel)?;
+        if let Some(size) = widest.and_then(|dim| shape.get_mut(dim)) {
+            *size = all - half;
+        }
+        return run_piece(&tensor.alias(&shape, &of, tensor.offset()), mask, strides, kernel);
     }
+    let reduction = Reduction::new(tensor, mask, strides);
     if let Some((buffer, semaphores)) = scratch(&reduction, kernel, tensor.dtype()) {
         let buffer = Storage::new(tensor.device(), buffer, Category::Workspace)?;
         let semaphores = Storage::new(tensor.device(), semaphores, Category::Workspace)?;

@@ -49,6 +49,9 @@ pub(crate) fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<
 pub(crate) fn gather(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     wrap(dim, tensor.dim())?;
     iterator::same_device(&[(tensor, "self"), (index, "index")], "gather")?;
+    if tensor.dim().max(1) != index.dim().max(1) {
+        return runtime("Index tensor must have the same number of dimensions as input tensor");
+    }
     check_places(tensor, dim, index)?;
     let saved = [Save::Input(Some(index)), Save::Input(Some(tensor))];
     let early = save_early(&[tensor], &saved)?;
@@ -214,10 +217,7 @@ fn repeat_interleave(tensor: &Tensor, repeats: i64, dim: Option<i64>) -> Result<
 /// `one_hot`.
 fn one_hot(tensor: &Tensor, classes: i64) -> Result<Value> {
     if tensor.dtype() != Dtype::I64 {
-        return runtime(format!(
-            "one_hot is only applicable to index tensor of type LongTensor, got {}",
-            tensor.dtype()
-        ));
+        return runtime("one_hot is only applicable to index tensor of type LongTensor.");
     }
     let classes = match (classes, tensor.values()) {
         (-1, Some(values)) => values.iter().filter_map(|value| value.to_i64()).max().unwrap_or(-1) + 1,

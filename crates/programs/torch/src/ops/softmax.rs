@@ -2,7 +2,7 @@
 
 use crate::autocast;
 use crate::autograd::{GradModeGuard, Save, double_backward, nodes, record};
-use crate::error::runtime;
+use crate::error::not_implemented;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor};
 
@@ -14,10 +14,18 @@ use super::views::{first, wrap};
 
 /// `softmax` and `log_softmax`.
 pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bool) -> Result<Tensor> {
-    wrap(dim, input.dim())?;
+    let at = wrap(dim, input.dim())?;
     let to = autocast::full_dtype(input, dtype).unwrap_or(input.dtype());
     if to.is_integral() {
-        return runtime(format!("\"softmax_kernel_impl\" not implemented for '{}'", to.scalar_name()));
+        let log = if is_log { "log_" } else { "" };
+        let kernel = if input.device().is_cuda() {
+            format!("{log}softmax_forward_cuda")
+        } else if at + 1 == input.dim().max(1) {
+            format!("{log}softmax_lastdim_kernel_impl")
+        } else {
+            format!("{log}softmax_kernel_impl")
+        };
+        return not_implemented(format!("\"{kernel}\" not implemented for '{}'", to.scalar_name()));
     }
     // A GPU reads `float16` and writes `float32` in one kernel.
     let reads_half = input.dtype() == Dtype::F16 && to == Dtype::F32 && input.device().is_cuda();

@@ -98,7 +98,8 @@ class Module:
                         if changed is not None:
                             return changed[0] if isinstance(changed, tuple) else changed
 
-                arg.register_hook(run)
+                # The hook of the module before, which made the tensor, runs later.
+                arg._backward_hooks.move_to_end(arg.register_hook(run).id, last=False)
                 return args
         state["at_output"] = hooks
         return args
@@ -248,7 +249,7 @@ class Module:
 
     def add_module(self, name, module):
         if not isinstance(module, Module) and module is not None:
-            raise TypeError(f"{torch.typename(module)} is not a Module subclass")
+            raise TypeError(f"{torch.typename(module).removeprefix('builtins.')} is not a Module subclass")
         self._modules[name] = module
 
     register_module = add_module

@@ -1,6 +1,7 @@
 """Losses."""
 
 import math
+import warnings
 
 import torch
 from torch.nn.functional._operators import _need, _reduction, logsigmoid, pairwise_distance
@@ -39,7 +40,14 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
 
 def _same_size(input, target):
-    return (input, target) if input.shape == target.shape else torch.broadcast_tensors(input, target)
+    if input.shape == target.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead to "
+        "incorrect results due to broadcasting. Please ensure they have the same size.",
+        stacklevel=3,
+    )
+    return torch.broadcast_tensors(input, target)
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
@@ -70,6 +78,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
             "Please ensure they have the same size."
         )
+    if any(type(value) is float and not 0 <= value <= 1 for value in input.is_cpu and input._known_values() or ()):
+        raise RuntimeError("all elements of input should be between 0 and 1")
     return _bce(input, target, weight, _reduction(reduction))
 
 
