@@ -125,8 +125,7 @@ def install(program):
     global _PROGRAM
     _PROGRAM = program
     _host.patch()
-    _host.is_asserted = functools.partial(_is_at, _is_asserted)
-    _host.is_subscript = functools.partial(_is_at, _is_subscript)
+    _host.asserted = _asserted
     _install_environment()
     _install_time()
     _install_random()
@@ -134,44 +133,41 @@ def install(program):
         _install_threads()
 
 
-def _is_at(is_kind, *arguments):
-    """Whether the instruction of the program that runs is of a kind."""
+def _asserted():
+    """What the value that the program computes now has to be, as true or false, so that no `AssertionError` is raised next;
+    `None` where none can be."""
     frame = sys._getframe(1)
-    while frame is not None:
-        if _PROGRAM.is_own(frame.f_code.co_filename):
-            return is_kind(frame.f_code.co_code, frame.f_lasti)
+    while frame is not None and not _PROGRAM.is_own(frame.f_code.co_filename):
         frame = frame.f_back
-    return False
+    return None if frame is None else _asserted_at(frame.f_code, frame.f_lasti)
 
 
-_BETWEEN = {
-    "CACHE",
-    "TO_BOOL",
-    "NOT_TAKEN",
-    "EXTENDED_ARG",
-    "POP_JUMP_IF_TRUE",
-    "POP_JUMP_FORWARD_IF_TRUE",
-    "POP_JUMP_BACKWARD_IF_TRUE",
-}
+@functools.lru_cache(256)
+def _asserted_at(code, place):
+    import dis
+
+    steps = [
+        step for step in dis.get_instructions(code) if step.offset >= place and step.opname not in ("CACHE", "TO_BOOL")
+    ]
+    # A jump asks for the truth of a value itself, or the instruction before it does.
+    steps = steps if steps[0].opname.startswith("POP_JUMP") else [step for step in steps if step.offset > place]
+    if not steps or not steps[0].opname.startswith("POP_JUMP") or "NONE" in steps[0].opname:
+        return None
+    jump, if_true = steps[0], "IF_TRUE" in steps[0].opname
+    if _raises_assertion(steps[1:]):
+        return if_true
+    return not if_true if _raises_assertion([step for step in steps if step.offset >= jump.argval]) else None
 
 
-def _is_asserted(code, place):
-    """Whether the next instructions raise an `AssertionError` unless the value is true."""
-    from opcode import opname
-
-    for index in range(place + 2, len(code), 2):
-        name = opname[code[index]]
-        if name not in _BETWEEN:
-            return name == "LOAD_ASSERTION_ERROR" or (name == "LOAD_COMMON_CONSTANT" and code[index + 1] == 0)
-    return False
-
-
-def _is_subscript(code, place):
-    """Whether an element is looked up (`values[index]`)."""
-    from opcode import opname
-
-    name = opname[code[place]]
-    return name.startswith("BINARY_SUBSCR") or (name == "BINARY_OP" and code[place + 1] == 26)
+def _raises_assertion(steps):
+    """Whether an `AssertionError` is made first; a chain of comparisons gives its last operand back before."""
+    names = (step for step in steps if step.opname not in ("NOT_TAKEN", "EXTENDED_ARG", "POP_TOP"))
+    step = next(names, None)
+    if step is not None and step.opname == "JUMP_FORWARD":
+        step = next((other for other in steps if other.offset >= step.argval), None)
+    return step is not None and (
+        step.opname == "LOAD_ASSERTION_ERROR" or (step.opname == "LOAD_COMMON_CONSTANT" and step.arg == 0)
+    )
 
 
 # Functions of `math` that give an unknown number of an unknown number.

@@ -71,21 +71,13 @@ def _begin(job):
     return program, source, (readable, seconds, memory)
 
 
-def _compiled(source, file):
-    if sys.version_info >= (3, 11):
-        return compile(source, file, "exec", dont_inherit=True)
-    # Python 3.10 formats `text % values` without asking the class of the text, which knows unknown numbers.
-    import _python310
-
-    return _python310.compiled(source, file)
-
-
 _NEW, _new = 150, None
 
 
 def _execute(program, source):
     """Runs the program; returns its module, the exception that ended it or `None`, and the search for keepers."""
     import _growth
+    import _rewritten
 
     main = types.ModuleType("__main__")
     growth = _growth.begin(program)
@@ -101,13 +93,23 @@ def _execute(program, source):
     _new = [[] for _ in range(_NEW)]
     _host.watch_collections(_host)
     try:
-        exec(_compiled(source, program.file), main.__dict__)
+        exec(_rewritten.compiled(source, program.file), main.__dict__)
     except BaseException as error:
         error.__traceback__ = error.__traceback__.tb_next
         return main, error, growth
     finally:
         _host.leave_collections()
+        _note_depending(source)
     return main, None, growth
+
+
+def _note_depending(source):
+    """Notes the lines that print what depends on a branch that is assumed."""
+    import _rewritten
+
+    lines = _host.assumed_lines()
+    for line, branch in sorted(_rewritten.depending(source, lines).items()) if lines else ():
+        _host.note_at(line, f"whether and what this line prints depends on line {branch}, where a branch is assumed")
 
 
 def _outcome(program, main, error, growth):

@@ -7,15 +7,13 @@ _LIBRARY = os.path.dirname(os.path.abspath(__file__))
 
 
 def describe(error, program):
-    """The exit status after an exception, and its traceback unless it was a plain exit."""
+    """The exit status after an exception, and its traceback, which is empty after a plain exit."""
     if error is None:
         return 0, None
     if isinstance(error, SystemExit):
         code = error.code
-        if code is None:
-            return 0, None
-        if isinstance(code, int):
-            return code, None
+        if code is None or isinstance(code, int):
+            return code or 0, None if code else ""
         return 1, f"{code}\n"
     shown = traceback.TracebackException.from_exception(error)
     _leave_out_library(shown, set())

@@ -138,7 +138,7 @@ pub struct PrintedMark {
 pub struct ProgramOutcome {
     /// The exit status: 0, the argument of `sys.exit`, or 1 after an exception.
     pub status: i32,
-    /// The traceback of an exception that the program did not catch.
+    /// The traceback of an exception that the program did not catch; empty after `sys.exit()`.
     pub traceback: Option<String>,
     /// Why the program ran out of memory, where one of its lists is the cause.
     pub cause: Option<ProgramNote>,

@@ -2,22 +2,25 @@
 
 use std::rc::Rc;
 
-use blockyard_torch::{ForeignError, TorchError};
+use blockyard_torch::{ForeignError, TorchError, session};
 use pyo3::exceptions::{
     PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::objects;
+use crate::{line, objects, run};
 
 /// The exception with PyTorch's class and text.
 pub(crate) fn to_exception(python: Python<'_>, error: TorchError) -> PyErr {
     match error {
-        TorchError::OutOfMemory(text) => match class_of(python, "OutOfMemoryError") {
-            Some(class) => PyErr::from_type(class, text),
-            None => PyMemoryError::new_err(text),
-        },
+        TorchError::OutOfMemory(text) => {
+            note_non_pytorch(python, &text);
+            match class_of(python, "OutOfMemoryError") {
+                Some(class) => PyErr::from_type(class, text),
+                None => PyMemoryError::new_err(text),
+            }
+        }
         TorchError::Runtime(text) if text.starts_with("CUDA error: ") => {
             match class_of(python, "AcceleratorError") {
                 Some(class) => PyErr::from_type(class, text),
@@ -33,6 +36,18 @@ pub(crate) fn to_exception(python: Python<'_>, error: TorchError) -> PyErr {
             Err(_other) => PyRuntimeError::new_err("a callback failed"),
         },
         error => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+/// Notes where the message has memory that the program's own libraries need not have taken.
+fn note_non_pytorch(python: Python<'_>, text: &str) {
+    let bytes = session().non_pytorch();
+    if !bytes.is_zero() && text.contains("this process has") {
+        let text = format!(
+            "the message counts {} MiB for the CUDA context and libraries from the start, as recorded on an H100",
+            bytes.get() >> 20
+        );
+        run::add_note(line::current(python), text);
     }
 }
 

@@ -198,6 +198,19 @@ fn note(python: Python<'_>, text: String) {
     add_note(line::current(python), text);
 }
 
+/// The lines whose notes say that a branch is assumed.
+#[pyfunction]
+fn assumed_lines() -> Vec<u32> {
+    let is_assumed = |note: &&ProgramNote| note.text.ends_with("is assumed to be false");
+    with(|run| run.notes.iter().filter(is_assumed).map(|note| note.line).collect()).unwrap_or_default()
+}
+
+/// Notes a remark about a line.
+#[pyfunction]
+fn note_at(line: u32, text: String) {
+    add_note(line, text);
+}
+
 thread_local! {
     /// Whether the program asked for the collection that runs.
     static IS_ASKED: Cell<bool> = const { Cell::new(false) };
@@ -383,6 +396,6 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add {
         ($($function:ident)*) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)* }
     }
-    add!(stop_text note collect note_collection watch_collections leave_collections note_printed time clock sleep environment_changed file_of begin end referrers_at);
+    add!(stop_text note note_at assumed_lines collect note_collection watch_collections leave_collections note_printed time clock sleep environment_changed file_of begin end referrers_at);
     Ok(())
 }

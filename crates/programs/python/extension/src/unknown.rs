@@ -1,7 +1,7 @@
-//! Numbers that are not known stay unknown in `float(x)` and in `"%.4f" % x`, where Python itself would ask for
-//! the number.
+//! Numbers that are not known stay unknown in `float(x)`, `"%.4f" % x` and `values[x]`, where Python itself would
+//! ask for the number.
 //!
-//! Both are functions of Python's own classes, which a program cannot replace. [`patch`] replaces them in the
+//! The first two are functions of Python's own classes, which a program cannot replace. [`patch`] replaces them in the
 //! classes' tables of functions.
 #![expect(unsafe_code, reason = "the tables of functions of Python's classes are structures of C")]
 
@@ -11,7 +11,7 @@ use std::ffi::c_ulong;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use crate::objects;
 use crate::tensor::PyTensor;
@@ -90,9 +90,10 @@ thread_local! {
 
 /// Whether an object is an unknown number, or a number of our `NumPy` whose last digits are not known.
 fn is_unknown(object: &Bound<'_, PyAny>) -> bool {
-    ["UnknownNumber", "NearNumber"]
-        .into_iter()
-        .any(|name| objects::get(object.py(), name).is_some_and(|class| object.get_type().is(&class)))
+    ["UnknownNumber", "NearNumber"].into_iter().any(|name| {
+        objects::get(object.py(), name)
+            .is_some_and(|class| object.get_type().is_subclass(&class).unwrap_or(false))
+    })
 }
 
 fn is_ours(value: &Bound<'_, PyAny>) -> bool {
@@ -179,6 +180,21 @@ unsafe extern "C" fn new_float(
     }
 }
 
+/// `values[key]`, which is unknown where the key is.
+#[pyfunction]
+fn item<'py>(values: Bound<'py, PyAny>, key: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let python = values.py();
+    if !key.is_exact_instance_of::<PyInt>()
+        && !key.is_exact_instance_of::<PyString>()
+        && !values.is_instance_of::<PyTensor>()
+        && is_ours(&key)
+        && let Some(function) = objects::get(python, "item")
+    {
+        return function.call1((values, key));
+    }
+    values.get_item(key)
+}
+
 /// Replaces Python's functions for `text % values` and `float(value)`, once.
 #[pyfunction]
 fn patch() {
@@ -201,5 +217,6 @@ fn patch() {
 
 /// Adds the function of this module to `_host`.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(patch, module)?)
+    module.add_function(wrap_pyfunction!(patch, module)?)?;
+    module.add_function(wrap_pyfunction!(item, module)?)
 }

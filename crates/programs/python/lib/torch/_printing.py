@@ -123,7 +123,8 @@ def text(tensor, indent=7):
     if values is None:
         from _host import note
 
-        note("the values of this tensor are not computed here; its shape is printed")
+        brief = "; printing takes a few KiB of a GPU for a moment, which are not counted" if tensor.is_cuda else ""
+        note(f"the values of this tensor are not computed here; its shape is printed{brief}")
         body = "..."
         suffix.append(f"size={tuple(tensor.shape)}")
     else:

@@ -27,7 +27,7 @@ from torch._tensor_functions import (
     _split,
     _unflatten,
 )
-from torch._unknown import Size, UnknownNumber
+from torch._unknown import Size, UnknownNumber, _item
 
 _contiguous_format = _format_of("contiguous_format")
 
@@ -114,9 +114,6 @@ class Tensor(TensorBase):
 
     def is_signed(self):
         return self.dtype.is_signed
-
-    def is_inference(self):
-        return False
 
     def get_device(self):
         index = self.device.index
@@ -232,7 +229,7 @@ class Tensor(TensorBase):
         return float(self._number("float"))
 
     def __index__(self):
-        value = self._number("int")
+        value = self._number("int") if self.numel() == 1 else 0.0
         if isinstance(value, float) and not isinstance(value, UnknownNumber):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return value.__index__()
@@ -255,7 +252,7 @@ class Tensor(TensorBase):
 
     def __format__(self, spec):
         if self.dim() == 0:
-            return self.item().__format__(spec) if spec else str(self.item() if not self.is_cuda else self)
+            return self.item().__format__(spec)
         return object.__format__(self, spec)
 
     def __repr__(self, *, tensor_contents=None):
@@ -467,7 +464,7 @@ for _name in _operator_names():
 for _special, _name in _SPECIAL.items():
     _made = _operator(_name)
     if _made is not None:
-        setattr(Tensor, _special, _made)
+        setattr(Tensor, _special, _made.special())
 
 
 Tensor.__hash__ = TensorBase.__hash__
@@ -495,3 +492,4 @@ def complete():
 _register("Tensor", Tensor)
 _register("Size", Size)
 _register("UnknownNumber", UnknownNumber)
+_register("item", _item)

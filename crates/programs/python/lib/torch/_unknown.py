@@ -1,7 +1,6 @@
 """Sizes, and numbers that only a GPU knows."""
 
-from _host import is_asserted as _is_asserted
-from _host import is_subscript as _is_subscript
+from _host import asserted as _asserted_value
 from _host import note as _note
 
 
@@ -29,11 +28,11 @@ class Size(tuple):
 
 
 def _asserted():
-    """An assertion of a program about unknown values is assumed to be true."""
-    if _is_asserted():
+    """What an unknown value of an assertion is assumed to be, so that the assertion holds; `None` elsewhere."""
+    value = _asserted_value()
+    if value is not None:
         _note("the assertion depends on values that are not computed; it is assumed to hold")
-        return True
-    return False
+    return value
 
 
 def _false(text):
@@ -89,7 +88,8 @@ class UnknownNumber:
     def _unknown_comparison(self, other):
         if hasattr(other, "shape") and hasattr(other, "ndim"):
             return NotImplemented
-        return _asserted() or UnknownComparison()
+        value = _asserted()
+        return UnknownComparison() if value is None else value
 
     __eq__ = __ne__ = _unknown_comparison
 
@@ -109,7 +109,8 @@ class UnknownNumber:
     del _order
 
     def __bool__(self):
-        return _asserted() or _false(self._assumption)
+        value = _asserted()
+        return _false(self._assumption) if value is None else value
 
     def _refuse(self, *arguments):
         raise ValueError(
@@ -118,9 +119,6 @@ class UnknownNumber:
         )
 
     def __index__(self):
-        if _is_subscript():
-            _note("the element depends on a number that is not computed here; the first element is assumed")
-            return 0
         # NumPy says of a refused index only that it is not an integer.
         _note(
             "a whole number is needed of a value that lies on the GPU or is random, which is not computed here; "
@@ -147,13 +145,48 @@ class UnknownNumber:
         return "?".rjust(int(width)) if width else "?"
 
     def __reduce__(self):
-        return UnknownNumber, (self.dtype,)
+        return _unknown_number, (self.dtype,)
 
     def __deepcopy__(self, memo):
         return self
 
     def __copy__(self):
         return self
+
+
+# `type(x)` prints as an unknown class: the number may be of a float, an integer or a bool.
+UnknownNumber.__name__ = UnknownNumber.__qualname__ = "?"
+UnknownNumber.__module__ = "builtins"
+
+
+def _unknown_number(dtype):
+    return UnknownNumber(dtype)
+
+
+def _blank(value):
+    """An unknown value of the kind of this one; `None` for a kind of which no value can be unknown."""
+    if isinstance(value, str):
+        return "?"
+    if isinstance(value, (int, float, UnknownNumber)):
+        return UnknownNumber()
+    if type(value) not in (list, tuple):
+        return None
+    made = [_blank(each) for each in value]
+    return None if any(each is None for each in made) else type(value)(made)
+
+
+def _item(values, key):
+    """`values[key]` where the key is an unknown number or a tensor."""
+    key = key.item() if hasattr(key, "item") and isinstance(values, (list, tuple, str, range)) else key
+    if not isinstance(key, UnknownNumber) or not isinstance(values, (list, tuple, str, range, dict)):
+        return values[key]
+    elements = list(values.values()) if isinstance(values, dict) else values
+    made = _blank(elements[0]) if len(elements) else None
+    if made is not None:
+        _note("the element depends on a number that is not computed here; it prints as ?")
+        return made
+    _note("the element depends on a number that is not computed here; the first element is assumed")
+    return elements[0] if len(elements) else values[key]
 
 
 class UnknownComparison(UnknownNumber):

@@ -3,6 +3,7 @@
 Nothing is written: values are not computed here, and a file of the same name may hold a real checkpoint.
 """
 
+import errno
 import os
 import weakref
 
@@ -21,16 +22,49 @@ def _store(f, stored):
     from _host import note
 
     note("torch.save keeps the state in memory until the program ends; no file is written")
+    if not _files:
+        _show_files()
     _files[_place(f)] = stored
+
+
+def _show_files():
+    """Lets a program find, measure and remove the files that it saved. How large they are is not known."""
+    stat, remove, rename = os.stat, os.remove, os.replace
+
+    def is_saved(path):
+        return isinstance(path, (str, os.PathLike)) and _place(path) in _files
+
+    def stat_saved(path, *arguments, **options):
+        if not is_saved(path):
+            return stat(path, *arguments, **options)
+        size = torch.UnknownNumber(torch.int64)
+        return os.stat_result((0o100644, 0, 0, 1, 0, 0, size, 0, 0, 0))
+
+    def remove_saved(path, *arguments, **options):
+        return _files.pop(_place(path)) and None if is_saved(path) else remove(path, *arguments, **options)
+
+    def rename_saved(path, new, *arguments, **options):
+        if not is_saved(path):
+            return rename(path, new, *arguments, **options)
+        _files[_place(new)] = _files.pop(_place(path))
+
+    os.stat, os.remove, os.unlink, os.rename, os.replace = (
+        stat_saved,
+        remove_saved,
+        remove_saved,
+        rename_saved,
+        rename_saved,
+    )
 
 
 def _stored(f):
     try:
         return _files[_place(f)]
     except KeyError:
-        raise FileNotFoundError(
-            f"{f}: torch.load finds no files here but those that the program saved itself; start from a fresh module"
-        ) from None
+        from _host import note
+
+        note("torch.load finds no files here but those that the program saved itself; start from a fresh module")
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(f)) from None
 
 
 def _to_host(value, seen):

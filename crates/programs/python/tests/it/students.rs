@@ -95,3 +95,47 @@ fn comparisons_of_unknown_numbers_are_unknown_themselves() {
     assert!(finished.notes.iter().any(|note| note.line == 6 && note.text.contains("assumed to be finite")));
     assert!(finished.notes.iter().any(|note| note.line == 10 && note.text.contains("assumed to be false")));
 }
+
+/// An assertion that nobody can check holds, also in parts and negated.
+#[test]
+fn an_assertion_about_unknown_numbers_holds_however_it_is_written() {
+    let (printed, finished) = run("import torch\na = torch.ones(2, device='cuda')\nx = a.sum().item()\n\
+         assert not torch.isnan(a).any(), 'nan'\nassert 0 <= x <= 1 and x > 0.5, x\nassert not (x < 0 or x > 9)\nassert x > 3 or x < 2\n\
+         assert len(a) == 2 and not x > 5\nif not x > 1:\n    print('assumed')\n");
+    assert_eq!(finished.traceback, None);
+    assert_eq!(printed, "assumed\n");
+    assert_eq!(finished.notes.iter().filter(|note| note.text.contains("assumed to hold")).count(), 5);
+}
+
+/// An element with an unknown index is unknown, in lists and in dictionaries, and its class has no name.
+#[test]
+fn an_element_with_an_unknown_index_prints_as_a_question_mark() {
+    let (printed, finished) = run(
+        "import torch\nfrom torch import nn\ni = torch.ones(3, device='cuda').argmax()\n\
+         names, letters, sizes = ['cat', 'dog'], {0: 'a', 1: 'b'}, [[1, 2], [3, 4]]\n\
+         print(names[i], ''.join(letters[k] for k in [i.item()] * 9), 'xyz'[i.item()], sizes[i], {1: 2.5}[i.item()], type(i.item()))\n\
+         print(nn.ModuleList([nn.ReLU()])[0], names[-1], [nn.ReLU()][i], {True: 3}[len(names) == 2])\n",
+    );
+    assert_eq!(finished.traceback, None);
+    assert_eq!(printed, "? ????????? ? [?, ?] ? <class '?'>\nReLU() dog ReLU() 3\n");
+    assert!(
+        finished
+            .notes
+            .iter()
+            .any(|note| note.line == 6 && note.text.contains("the first element is assumed"))
+    );
+}
+
+/// What a line prints after an assumed branch has a note at that line.
+#[test]
+fn lines_that_print_after_an_assumed_branch_are_noted() {
+    let (printed, finished) = run(
+        "import torch\nx = torch.ones(1, device='cuda').item()\nbad, seen = 0, []\nfor epoch in range(5):\n    \
+         if x < 1:\n        bad = 0\n    else:\n        bad += 1\n        if bad > 2:\n            print('stop')\n            break\n\
+         seen.append(bad)\nprint('ended', epoch)\nprint(seen)\nstate = 'good' if x > 2 else 'bad'\nprint(state)\nprint(x, len('a'))\n",
+    );
+    assert_eq!(printed, "stop\nended 2\n[3]\nbad\n? 1\n");
+    let noted = finished.notes.iter().filter(|note| note.text.contains("this line prints"));
+    let noted: Vec<_> = noted.map(|note| (note.line, note.text.contains("depends on line 5"))).collect();
+    assert_eq!(noted, [(10, true), (13, true), (14, true), (16, false)]);
+}
