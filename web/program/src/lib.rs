@@ -80,7 +80,7 @@ pub enum ProgramError {
 pub struct ProgramRun {
     /// The exit status: 0, the argument of `sys.exit`, or 1 after an exception.
     pub status: i32,
-    /// The traceback of an exception that the program did not catch.
+    /// The traceback of an exception that the program did not catch; empty after `sys.exit()`.
     pub traceback: Option<String>,
     /// Why the program ran out of memory, where its own lists say so.
     pub cause: Option<ProgramNote>,

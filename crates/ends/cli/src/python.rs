@@ -195,7 +195,7 @@ fn report(finished: &ProgramOutcome, keepers: &[Keeper]) -> anyhow::Result<()> {
         writeln!(text, "estimated: line {}: {}: {}", estimate.line, estimate.operator, estimate.reason)?;
     }
     let peak = finished.devices.iter().map(|device| device.stats.allocated_bytes.all.peak).max();
-    let has_ended_well = finished.status == 0 && finished.traceback.is_none();
+    let has_ended_well = finished.status == 0;
     write_keepers(
         &mut text,
         keepers,
@@ -219,7 +219,7 @@ fn summary(printed: &str, finished: &ProgramOutcome) -> ProgramAnswer {
     ProgramAnswer {
         stdout: printed.to_owned(),
         status: finished.status,
-        traceback: finished.traceback.clone(),
+        traceback: finished.traceback.clone().filter(|text| !text.is_empty()),
         notes: notes.cloned().collect(),
         estimated: finished.estimates.clone(),
         keepers: keepers(finished),

@@ -10,7 +10,7 @@ pub struct EndedProgram {
     pub recording: Recording,
     /// The exit status: 0, the argument of `sys.exit`, or 1 after an exception.
     pub status: i32,
-    /// The traceback of an exception that the program did not catch.
+    /// The traceback of an exception that the program did not catch; empty after `sys.exit()`.
     pub traceback: Option<String>,
 }
 
@@ -26,6 +26,9 @@ impl EndedProgram {
         }
         let traceback = self.traceback.as_deref().unwrap_or_default();
         let Some(exception) = exception(traceback) else {
+            if self.status == 0 {
+                return Some("`SystemExit` ends the program before its last line".to_owned());
+            }
             return Some(format!("the program ends with the status {}", self.status));
         };
         let line = failing_line(traceback);

@@ -40,7 +40,7 @@ pub(crate) fn output(session: Session) -> AnyView {
     };
     let traceback = move || {
         let result = last_run(session)?;
-        let traceback = result.details.traceback.clone()?;
+        let traceback = result.details.traceback.clone().filter(|text| !text.is_empty())?;
         Some(view! { <pre class="traceback" data-testid="traceback">{traceback}</pre> }.into_any())
     };
     let is_silent = flag(move || {

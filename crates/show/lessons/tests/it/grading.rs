@@ -100,6 +100,8 @@ fn a_program_is_graded_by_its_recording_and_has_to_run_to_its_end() {
         grade(end("a = alloc 4 MiB", Some(traceback))),
         "Not yet: the program ends in line 3, `x = 1`: ZeroDivisionError: division by zero."
     );
+    let exit = EndedProgram { status: 0, ..end("a = alloc 2 MiB\nfree a", Some("")) };
+    assert_eq!(grade(exit), "Not yet: `SystemExit` ends the program before its last line.");
     match exercise.grade_program("import os", end("", None)) {
         Err(GradeError::Locked { line: 1, .. }) => {}
         other => panic!("{:?}", other.map(|grade| grade.sentence)),
