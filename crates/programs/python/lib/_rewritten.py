@@ -51,17 +51,19 @@ class _Calls(ast.NodeTransformer):
     visit_AsyncFunctionDef = visit_FunctionDef
 
 
-def compiled(source, file):
-    """The code of a program."""
-    code = compile(source, file, "exec", dont_inherit=True)
+def rewritten(source, file):
+    """The program for `compile`."""
+    compile(source, file, "exec", dont_inherit=True)
     setattr(builtins, _ITEM, _host.item)
     setattr(builtins, _PERCENT, operator.mod)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return compile(_Calls().visit(ast.parse(source, file)), file, "exec", dont_inherit=True)
+            tree = _Calls().visit(ast.parse(source, file))
+            compile(tree, file, "exec", dont_inherit=True)
+            return tree
     except RecursionError:
-        return code
+        return source
 
 
 def depending(source, lines):

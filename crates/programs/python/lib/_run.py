@@ -84,6 +84,10 @@ def _execute(program, source):
     main.__file__ = program.file
     main.__builtins__ = builtins
     sys.modules["__main__"] = main
+    try:
+        tree = _rewritten.rewritten(source, program.file)
+    except BaseException as error:
+        return main, error, growth
     # Objects that exist now are older than the program: the garbage collector leaves them alone.
     gc.collect()
     gc.freeze()
@@ -93,7 +97,7 @@ def _execute(program, source):
     _new = [[] for _ in range(_NEW)]
     _host.watch_collections(_host)
     try:
-        exec(_rewritten.compiled(source, program.file), main.__dict__)
+        exec(compile(tree, program.file, "exec", dont_inherit=True), main.__dict__)
     except BaseException as error:
         error.__traceback__ = error.__traceback__.tb_next
         return main, error, growth
