@@ -3,7 +3,6 @@
 Nothing is written: values are not computed here, and a file of the same name may hold a real checkpoint.
 """
 
-import errno
 import os
 import weakref
 
@@ -64,7 +63,7 @@ def _stored(f):
         from _host import note
 
         note("torch.load finds no files here but those that the program saved itself; start from a fresh module")
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(f)) from None
+        raise FileNotFoundError(2, "No such file or directory", os.fspath(f)) from None
 
 
 def _to_host(value, seen):
