@@ -71,21 +71,24 @@ pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: ReductionKernel) -> Re
 
 /// The kernel for a part of a tensor: parts of more than 2 GiB are halved (`with_32bit_indexing`).
 fn run_piece(tensor: &Tensor, mask: &[bool], strides: &[i64], kernel: ReductionKernel) -> Result<()> {
+    /// More than any GPU has: as many pieces as there would be take no time.
+    const MAX_BYTES: u64 = 1 << 40;
     if tensor.numel() > i64::from(i32::MAX) || tensor.nbytes() > i32::MAX as u64 + 1 {
-        if !matches!(tensor.dtype(), Dtype::F32 | Dtype::F64) {
-            session().note_estimate(session().operator(), "a reduction of more than 2 GiB is split");
-        }
         let (mut shape, of) = (tensor.shape().to_vec(), tensor.strides());
         let extents = shape.iter().zip(of.iter()).map(|(size, stride)| (size - 1).saturating_mul(*stride));
-        let widest = extents.enumerate().rev().max_by_key(|(_, extent)| *extent).map(|(dim, _)| dim);
-        let Some(size) = widest.and_then(|dim| shape.get_mut(dim)) else { return Ok(()) };
-        let (all, half) = (*size, *size / 2);
-        *size = half;
-        run_piece(&tensor.alias(&shape, &of, tensor.offset()), mask, strides, kernel)?;
-        if let Some(size) = widest.and_then(|dim| shape.get_mut(dim)) {
-            *size = all - half;
+        let widest = extents.enumerate().rev().max_by_key(|(_, extent)| *extent);
+        let is_known = matches!(tensor.dtype(), Dtype::F32 | Dtype::F64) && tensor.nbytes() <= MAX_BYTES;
+        if let Some((dim, _)) = widest.filter(|(_, extent)| is_known && *extent > 0) {
+            let all = tensor.shape().get(dim).copied().unwrap_or(1);
+            for part in [all / 2, all - all / 2] {
+                if let Some(size) = shape.get_mut(dim) {
+                    *size = part;
+                }
+                run_piece(&tensor.alias(&shape, &of, tensor.offset()), mask, strides, kernel)?;
+            }
+            return Ok(());
         }
-        return run_piece(&tensor.alias(&shape, &of, tensor.offset()), mask, strides, kernel);
+        session().note_estimate(session().operator(), "a reduction of more than 2 GiB is split");
     }
     let reduction = Reduction::new(tensor, mask, strides);
     if let Some((buffer, semaphores)) = scratch(&reduction, kernel, tensor.dtype()) {
