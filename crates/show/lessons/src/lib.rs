@@ -152,7 +152,7 @@ pub use practice::{Practice, PracticeCount, PracticeQuestion, drawn_question};
 pub use program_end::{EndedProgram, exception, failing_line};
 pub use proof::UnprovedWord;
 pub use quantity::{Quantity, QuantityKind};
-pub use question::{AnswerError, Choice, DRAWN_STEPS, LessonQuestion, RightAnswers};
+pub use question::{AnswerError, Choice, LessonQuestion, RightAnswers};
 pub use recorded::{LessonProgram, RecordedError, split_recorded, with_recorded};
 pub use slider::Slider;
 pub use text::{Inline, TextBlock, plain, with_code};

@@ -32,8 +32,8 @@ pub struct LessonQuestion {
     pub because: Vec<Inline>,
 }
 
-/// How many steps the ruler has on which a reader draws an answer.
-pub const DRAWN_STEPS: u32 = 128;
+/// A ruler on which a reader draws an answer has at most so many steps.
+const MAX_DRAWN_STEPS: u64 = 64;
 
 /// How a question is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,20 +114,34 @@ impl LessonQuestion {
     #[must_use]
     pub fn drawn_sentence(&self, drawn: Bytes) -> Option<String> {
         let RightAnswers::Bytes(right) = self.answers else { return None };
+        if self.is_at(drawn, right) {
+            return Some(format!("Right: {}.", self.right));
+        }
         let difference = Bytes::new(right.get().abs_diff(drawn.get()));
-        let than = match right.cmp(&drawn) {
-            std::cmp::Ordering::Less => format!("{difference} less than you drew"),
-            std::cmp::Ordering::Equal => "as you drew it".to_owned(),
-            std::cmp::Ordering::Greater => format!("{difference} more than you drew"),
-        };
-        Some(format!("You drew {drawn}. The allocator says {}: {than}.", self.right))
+        let side = if drawn > right { "high" } else { "low" };
+        Some(format!("{difference} too {side}: you drew {drawn}, and the allocator says {}.", self.right))
     }
 
-    /// The size at a step of the ruler on which the reader draws, from 0 to [`DRAWN_STEPS`].
+    /// The bytes between two steps of the ruler, a power of two.
+    fn drawn_step(&self) -> u64 {
+        self.ruler.unwrap_or_default().get().div_ceil(MAX_DRAWN_STEPS).next_power_of_two()
+    }
+
+    /// How many steps the ruler has.
+    #[must_use]
+    pub fn drawn_steps(&self) -> u64 {
+        self.ruler.unwrap_or_default().get() / self.drawn_step()
+    }
+
+    /// The size at a step of the ruler on which the reader draws, from 0.
     #[must_use]
     pub fn drawn_at(&self, step: u32) -> Bytes {
-        let ruler = self.ruler.unwrap_or_default().get();
-        Bytes::new(ruler.saturating_mul(u64::from(step)) / u64::from(DRAWN_STEPS))
+        Bytes::new(self.drawn_step().saturating_mul(u64::from(step)))
+    }
+
+    /// Whether no step of the ruler is nearer to the right size than the drawn size.
+    fn is_at(&self, drawn: Bytes, right: Bytes) -> bool {
+        drawn.get().abs_diff(right.get()) <= self.drawn_step() / 2
     }
 
     /// The place of a size on that ruler, in percent of its length.
@@ -142,7 +156,7 @@ impl LessonQuestion {
     /// from 1.
     ///
     /// A size is right if it equals the right size in two decimals of its unit, so that a reader need not
-    /// type all bytes. A drawn size is right if it is nearer than a fiftieth of its ruler.
+    /// type all bytes. A drawn size is right if no step of the ruler is nearer to the right size.
     ///
     /// # Errors
     ///
@@ -159,7 +173,10 @@ impl LessonQuestion {
             }
             RightAnswers::Bytes(right) => {
                 let typed = SizeAnswer::parse(answer)?;
-                Ok(typed.is_near(*right, self.ruler.map_or(typed.unit / 100.0, nearness)))
+                if self.ruler.is_some() {
+                    return Ok(self.is_at(typed.whole_bytes(), *right));
+                }
+                Ok(typed.is_near(*right, typed.unit / 100.0))
             }
             RightAnswers::Count(right) => {
                 let number = answer.replace(',', "").parse::<u64>();
@@ -175,13 +192,6 @@ fn has_value(text: &[Inline]) -> bool {
         Inline::Strong(text) | Inline::Emphasis(text) | Inline::Link { text, .. } => has_value(text),
         Inline::Text(_) | Inline::Code(_) => false,
     })
-}
-
-/// How near a drawn answer has to be, in bytes: a fiftieth of its ruler.
-fn nearness(ruler: Bytes) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "sizes of lessons are far below 2^53 bytes")]
-    let ruler = ruler.get() as f64;
-    ruler / 50.0
 }
 
 /// A size as a reader types it.
@@ -214,6 +224,15 @@ impl SizeAnswer {
         } else {
             Err(invalid_size())
         }
+    }
+
+    fn whole_bytes(self) -> Bytes {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the number is not negative, and the cast saturates"
+        )]
+        Bytes::new(self.bytes.round() as u64)
     }
 
     /// Whether the answer differs from the right size by less than `near` bytes.

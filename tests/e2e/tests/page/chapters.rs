@@ -70,10 +70,10 @@ fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
         // Neither the text nor the title gives the answer away.
         page.wait_text(card, "What will happen?")?;
         page.wait_until("!document.querySelector('[data-card=\"3\"] .chapter-answer').checkVisibility()")?;
-        drag(page, "draw", 12)?;
+        drag(page, "draw", 6)?;
         page.wait_text(card, "Your mark: 3 MiB")?;
         page.click(&format!("{card} {}", id("draw-answer")))?;
-        page.wait_text(card, "You drew 3 MiB. The allocator says 20 MiB: 17 MiB more than you drew.")?;
+        page.wait_text(card, "17 MiB too low: you drew 3 MiB, and the allocator says 20 MiB.")?;
         page.wait_text(card, "of 20 MiB from the GPU")?;
         let bars = "return [...document.querySelectorAll('.drawn-bars span')].map((bar) => bar.style.width)";
         ensure!(page.execute(bars, &[])? == json!(["9.38%", "62.5%"]));
@@ -81,7 +81,7 @@ fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
         let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
         ensure!(page.execute(overflow, &[])? == json!(0), "the page is wider than the window");
         page.execute("location.reload()", &[])?;
-        page.wait_text(card, "You drew 3 MiB.")
+        page.wait_text(card, "you drew 3 MiB")
     })
 }
 
@@ -115,11 +115,11 @@ fn the_batch_moves_a_training_at_each_card_that_compares_runs() -> Result<()> {
     at("/#lesson=training&card=2", Window { width: 1366, height: 768 }, |page| {
         page.reduced_motion(true)?;
         let card = "[data-card='1']";
-        page.wait_text(card, "The batch has 16 texts of 256 tokens")?;
+        page.wait_text(card, "The batch has 16 sequences of 256 tokens")?;
         page.wait_text(&id("lesson-categories"), "activations")?;
         drag(page, "slider-2", 0)?;
-        page.wait_text(card, "The batch has 8 texts of 256 tokens")?;
-        page.wait_text(card, "The batch moves one part of both")?;
+        page.wait_text(card, "The batch has 8 sequences of 256 tokens")?;
+        page.wait_text(card, "Another batch changes the activations alone")?;
         figure_says(page, "880.6 MiB")?;
         // The same slider is shown beside the run under autocast.
         page.wait_until("document.querySelector('[data-testid=slider-2-again-7]').value === '0'")?;

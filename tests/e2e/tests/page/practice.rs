@@ -23,14 +23,14 @@ fn what_is_due_comes_first_and_the_keyboard_answers_it() -> Result<()> {
         page.wait_text(&id("practice-sums"), "1 mastered, 1 due again")?;
         page.wait_text(&id("practice-chapters"), "What a tensor costs: 0 of 4 mastered, 1 due again")?;
         page.wait_text(&id("practice-title"), "What a tensor costs")?;
-        page.wait_text(&id("drawn-question"), "The GPU is empty, and a weight of")?;
+        page.wait_text(&id("drawn-question"), "PyTorch holds no memory yet, and a weight of")?;
         page.check_accessible()?;
         // The ruler, its button and the next question are reached by keys alone.
         page.execute("document.querySelector(arguments[0]).focus()", &[json!(id("draw"))])?;
         page.press(Key::End)?;
         page.press(Key::Tab)?;
         page.press(Key::Enter)?;
-        page.wait_text(&id("drawn-answer"), "You drew 32 MiB. The allocator says")?;
+        page.wait_text(&id("drawn-answer"), "32 MiB")?;
         page.wait_until("document.activeElement.dataset.testid === 'drawn-answer'")?;
         page.check_accessible()?;
         // The wrong answer is due at once; the same question has another size.
@@ -38,7 +38,7 @@ fn what_is_due_comes_first_and_the_keyboard_answers_it() -> Result<()> {
         let before = page.text(&id("drawn-question"))?;
         page.click(&id("another"))?;
         page.wait_gone(&id("drawn-answer"))?;
-        page.wait_text(&id("drawn-question"), "The GPU is empty, and a weight of")?;
+        page.wait_text(&id("drawn-question"), "PyTorch holds no memory yet, and a weight of")?;
         ensure!(page.text(&id("drawn-question"))? != before, "the same numbers again");
         page.execute("location.reload()", &[])?;
         page.wait_text(&id("practice-sums"), "1 mastered, 1 due again").map(drop)
@@ -53,7 +53,7 @@ fn a_question_of_a_chapter_is_asked_with_other_numbers() -> Result<()> {
         page.click(&format!("{card} .choices button:nth-child(2)"))?;
         page.wait_text(card, "Right: 512 B.")?;
         page.click(&format!("{card} {}", id("another")))?;
-        page.wait_text(&id("drawn-question"), "How large is its block?")?;
+        page.wait_text(&id("drawn-question"), "How much memory does PyTorch give to it?")?;
         ensure!(!page.text(&id("drawn-question"))?.contains("a single float32"), "the same question");
         page.click(&id("drawn-reveal"))?;
         page.wait_text(&id("drawn-answer"), "The allocator says")?;

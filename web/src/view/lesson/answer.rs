@@ -82,7 +82,7 @@ fn drawn_field(
             <label class="slider" hidden=is_done>
                 <span>"Your mark: "<output class="value">{words}</output></span>
                 <input
-                    type="range" min="0" max=blockyard_lessons::DRAWN_STEPS.to_string() data-testid="draw"
+                    type="range" min="0" max=question.drawn_steps().to_string() data-testid="draw"
                     aria-valuetext=words prop:value=text(move || step.get().to_string()) on:input=moved
                 />
             </label>

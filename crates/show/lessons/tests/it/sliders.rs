@@ -98,11 +98,40 @@ fn a_drawn_answer_is_compared_in_bytes() {
     let question = lesson.cards[0].question.as_ref().unwrap();
     assert_eq!(question.ruler, Some(Bytes::mib(32)));
     let said = |mib| question.drawn_sentence(Bytes::mib(mib)).unwrap();
-    assert_eq!(said(3), "You drew 3 MiB. The allocator says 20 MiB: 17 MiB more than you drew.");
-    assert_eq!(said(20), "You drew 20 MiB. The allocator says 20 MiB: as you drew it.");
-    assert_eq!(said(32), "You drew 32 MiB. The allocator says 20 MiB: 12 MiB less than you drew.");
-    assert_eq!(question.check("20.5 MiB"), Ok(true), "nearer than a fiftieth of the ruler");
-    assert_eq!(question.check("21 MiB"), Ok(false));
+    assert_eq!(said(3), "17 MiB too low: you drew 3 MiB, and the allocator says 20 MiB.");
+    assert_eq!(said(20), "Right: 20 MiB.");
+    assert_eq!(said(32), "12 MiB too high: you drew 32 MiB, and the allocator says 20 MiB.");
+    assert_eq!((question.drawn_at(40), question.drawn_steps()), (Bytes::mib(20), 64));
+    assert_eq!((question.check("20 MiB"), question.check("20.5 MiB")), (Ok(true), Ok(false)));
+}
+
+/// A reader can draw the right answer of each question, whatever its numbers.
+#[test]
+fn a_step_of_each_ruler_is_right_and_its_end_is_not_passed() {
+    for file in lessons() {
+        let opened = at(file.text, &[]);
+        let has_ruler = |question: &LessonQuestion| question.ruler.is_some();
+        let cards = opened.cards.iter().enumerate();
+        for (card, _) in cards.filter(|(_, card)| card.question.as_ref().is_some_and(has_ruler)) {
+            for seed in 0..2 {
+                let drawn = drawn_question(file.text, card, seed, None);
+                let Some(question) = drawn.as_ref().and_then(|drawn| drawn.cards[card].question.as_ref())
+                else {
+                    continue;
+                };
+                let (RightAnswers::Bytes(right), Some(ruler)) = (&question.answers, question.ruler) else {
+                    continue;
+                };
+                let name = format!("{}, card {}: {right} of {ruler}", file.id, card + 1);
+                assert!(*right <= ruler, "{name}");
+                let steps =
+                    (0..=u32::try_from(question.drawn_steps()).unwrap()).map(|step| question.drawn_at(step));
+                let said =
+                    steps.filter(|drawn| question.drawn_sentence(*drawn).unwrap().starts_with("Right"));
+                assert!((1..=2).contains(&said.count()), "{name}");
+            }
+        }
+    }
 }
 
 /// The questions with their right answers, which no slider changes that the reader moves: a reader may come back
