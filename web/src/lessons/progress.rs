@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use blockyard_lessons::{Practice, course};
+use blockyard_lessons::{Practice, PracticeQuestion, course};
 use leptos::prelude::*;
 
 use super::LessonSignals;
@@ -76,6 +76,21 @@ impl Feature<LessonSignals> {
         if self.session.navigation().embed.is_none() {
             browser::remember(PRACTICE_KEY, &practice.written());
         }
+    }
+
+    /// Takes the answer to a question of the course into the practice.
+    pub(crate) fn add_to_practice(self, id: &str, card: usize, is_right: bool) {
+        if course().any(|lesson| lesson.id == id) {
+            let mut practice = self.recall_practice();
+            practice.answer(&PracticeQuestion { lesson: id.to_owned(), card }, is_right, browser::today());
+            self.remember_practice(&practice);
+        }
+    }
+
+    /// Whether the reader has seen a card. Reads no signals.
+    pub(crate) fn has_seen(self, id: &str, card: usize) -> bool {
+        let seen = CardProgress { lesson: id.to_owned(), card, is_passed: false };
+        self.progress.with_untracked(|progress| progress.contains(&seen))
     }
 
     pub(super) fn remember_card(self, id: &str, card: usize) {

@@ -193,7 +193,8 @@ fn legend(figure: AllocationsFigure) -> AnyView {
     view! {
         <div class="legend" data-testid="legend">
             {entries}
-            {move || other_areas(figure).into_iter().map(fixed_entry).collect::<Vec<_>>()}
+            {move || fixed_entry(background(figure), false)}
+            {move || fixed_entry(TOO_SMALL, !has_hidden(figure))}
         </div>
     }
     .into_any()
@@ -229,29 +230,35 @@ fn group_entry((entry, name): (&LegendEntry, String)) -> AnyView {
     .into_any()
 }
 
-/// The entries of the legend beside the groups: the class of the style, the name and the meaning. Reads
-/// signals.
-fn other_areas(figure: AllocationsFigure) -> Vec<(&'static str, &'static str, &'static str)> {
-    figure.drawn.track();
-    let mut areas = Vec::new();
-    areas.push(match figure.session.figures().kind.get() {
+/// An area of the figure that is not an allocation: the class of its color, its name and its meaning.
+type Area = (&'static str, &'static str, &'static str);
+
+const TOO_SMALL: Area =
+    ("swatch is-small", "too small to draw one by one", "Allocations that are lower than a pixel, together.");
+
+fn background(figure: AllocationsFigure) -> Area {
+    match figure.session.figures().kind.get() {
         GridKind::Address => {
             ("swatch is-cached", BreakdownClass::Cached.name(), BreakdownClass::Cached.meaning())
         }
         GridKind::Stacked => ("swatch is-reserved", "reserved", "Bytes of all segments."),
-    });
-    if figure.picture.with_value(|picture| picture.grid().is_some_and(|grid| grid.most_hidden().count > 0)) {
-        areas.push(("swatch is-small", TOO_SMALL, "Allocations that are lower than a pixel, together."));
     }
-    areas
 }
 
-/// The name of allocations that are lower than a pixel.
-const TOO_SMALL: &str = "too small to draw one by one";
+/// Whether allocations of the shown part are lower than a pixel. Reads signals.
+fn has_hidden(figure: AllocationsFigure) -> bool {
+    figure.drawn.track();
+    figure.picture.with_value(|picture| picture.grid().is_some_and(|grid| grid.most_hidden().count > 0))
+}
 
-fn fixed_entry((class, name, title): (&'static str, &'static str, &'static str)) -> AnyView {
-    view! { <span class="entry" title=title><span class=class aria-hidden="true"></span><span>{name}</span></span> }
-        .into_any()
+/// An area in the legend. One that is not in the shown part keeps its place, so that nothing below moves.
+fn fixed_entry((class, name, title): Area, is_absent: bool) -> AnyView {
+    view! {
+        <span class="entry" class:is-absent=is_absent title=title>
+            <span class=class aria-hidden="true"></span><span>{name}</span>
+        </span>
+    }
+    .into_any()
 }
 
 impl AllocationsFigure {

@@ -1,9 +1,10 @@
 //! Practice: questions of all lessons with numbers drawn anew, those that are due again first. The question of a
 //! lesson can be asked with other numbers, too.
 
+use blockyard_figure::{StageForm, StageView};
 use blockyard_lessons::{
-    LessonQuestion, PlayedLesson, Practice, PracticeCount, PracticeQuestion, card_figure, course,
-    drawn_question, lessons, question_figure,
+    LessonQuestion, PlayedLesson, Practice, PracticeCount, PracticeQuestion, card_stage, course,
+    drawn_question, lessons, plain,
 };
 use blockyard_record::counted;
 use leptos::prelude::*;
@@ -49,6 +50,10 @@ struct Practicing {
     recent: StoredValue<Vec<PracticeQuestion>>,
 }
 
+/// The width for which a figure is drawn, on a phone and elsewhere.
+const NARROW_PX: f32 = 340.0;
+const WIDE_PX: f32 = 640.0;
+
 /// So many other questions are between a question that was answered wrong and the same question again.
 const BETWEEN: usize = 3;
 
@@ -72,7 +77,7 @@ pub(crate) fn practice(session: Session) -> AnyView {
         <main class="page">
             <h1>"Practice"</h1>
             <p class="lead">
-                "Questions of all lessons, mixed, most of them with new numbers each time. A question that you answer right comes back after a day, then after three, seven and 21. This is remembered on this machine, and nowhere else."
+                "Questions about what you have read come first, most of them with new numbers each time. Answers in chapters count, too. A question that you answer right comes back after a day, then after three, seven and 21 days. This is remembered on this machine alone."
             </p>
             <p role="status" data-testid="practice-sums">{sums}</p>
             {move || practicing.question()}
@@ -107,16 +112,22 @@ impl Practicing {
     }
 
     fn ask_next(self) {
-        let (today, seed) = (browser::today(), browser::random());
+        let day_and_seed = (browser::today(), browser::random());
         let recent = self.recent.get_value();
         let next = self.questions.with_value(|questions| {
-            self.practice.with_untracked(|practice| practice.next(questions, &recent, today, seed))
+            self.practice.with_untracked(|practice| {
+                practice.next(questions, &recent, |question| self.has_read(question), day_and_seed)
+            })
         });
         self.recent.update_value(|recent| {
             recent.extend(next.clone());
             recent.drain(..recent.len().saturating_sub(BETWEEN));
         });
         self.ask(next, None);
+    }
+
+    fn has_read(self, question: &PracticeQuestion) -> bool {
+        self.session.lessons().has_seen(&question.lesson, question.card)
     }
 
     /// Asks a question with numbers under which it is another than `shown`.
@@ -152,15 +163,17 @@ impl Practicing {
             focus();
         });
         let card = Place::Lesson { id: place.lesson.clone(), card: CardPlace::At(place.card) };
-        let (shown, again) = (drawn.clone(), place);
+        let (shown, again) = (drawn.clone(), place.clone());
         let another = click(move || {
             self.ask(Some(again.clone()), shown.question());
             focus();
         });
+        let unread = (!self.has_read(&place)).then_some("You have not read this part of the chapter yet.");
         let waits = flag(move || !self.is_answered.get());
         let view = view! {
             <section class="practice" aria-labelledby="practice-title">
                 <h2 id="practice-title" data-testid="practice-title" tabindex="-1">{title}</h2>
+                {unread.map(|words| view! { <p class="quiet">{words}</p> })}
                 {question_view(self.session, drawn, answered)}
                 <p class="cluster" hidden=waits>
                     {button("primary large", "practice-next", "Next question", "", next)}
@@ -193,15 +206,7 @@ pub(crate) fn another(session: Session, lesson: &OpenLesson, card: usize) -> Opt
             drawn.set(next);
         }
     });
-    let is_of_course = course().any(|lesson| lesson.id == id);
-    let answered = move |is_right| {
-        if is_of_course {
-            let mut practice = session.lessons().recall_practice();
-            let question = PracticeQuestion { lesson: id.clone(), card };
-            practice.answer(&question, is_right, browser::today());
-            session.lessons().remember_practice(&practice);
-        }
-    };
+    let answered = move |is_right| session.lessons().add_to_practice(&id, card, is_right);
     let shown = move || drawn.get().map(|drawn| question_view(session, drawn, answered.clone()));
     let view = view! {
         <p>{button("link", "another", "Another question like this", "", draw)}</p>
@@ -251,9 +256,18 @@ fn question_view(session: Session, drawn: Drawn, answered: impl Fn(bool) + 'stat
         })
     };
     let figure = text(move || {
-        let (theme, Drawn { lesson, card }) = (session.appearance().shown_theme(), &drawn);
-        let figure = if is_done.get() { card_figure } else { question_figure };
-        figure(lesson, *card, theme).unwrap_or_default()
+        let (appearance, Drawn { lesson, card }) = (session.appearance(), &drawn);
+        let Ok(Some((stage, words))) = card_stage(lesson, *card, !is_done.get()) else {
+            return String::new();
+        };
+        let (form, width_px) = if appearance.is_narrow.get() {
+            (StageForm::Small, NARROW_PX)
+        } else {
+            (StageForm::Compact, WIDE_PX)
+        };
+        let scene = stage.scene(&StageView { form, ..StageView::default() }, width_px);
+        let title = lesson.cards.get(*card).map(|card| plain(&card.title)).unwrap_or_default();
+        scene.to_svg(appearance.shown_theme(), &title, &words)
     });
     let field = answer_field(&question, given, flag(move || is_done.get()), answer);
     view! {

@@ -67,18 +67,6 @@ pub fn handout(lesson: &PlayedLesson) -> Result<Handout, RecordingError> {
     Ok(Handout { cards: sheets.html(lesson), asked: asked_pages(lesson)?, key: answer_key(lesson), answers })
 }
 
-/// The moment that a card's question is about, as an SVG; empty for a card that the lesson has not.
-///
-/// # Errors
-///
-/// Where a recording is damaged, which no run of a lesson is.
-pub fn question_figure(lesson: &PlayedLesson, card: usize, theme: Theme) -> Result<String, RecordingError> {
-    lesson
-        .cards
-        .get(card)
-        .map_or_else(|| Ok(String::new()), |asked| figure_in(lesson, asked, asked.steps.start, theme))
-}
-
 /// The moment at the end of a card, as an SVG; empty for a card that the lesson has not.
 ///
 /// # Errors

@@ -148,20 +148,21 @@ impl Practice {
     }
 
     /// The question to ask next: one that is due again, else one that was never asked, else the one that is due
-    /// first. Several of a kind are mixed by `seed`. The questions of `recent`, the last of which was asked last,
-    /// come after all others.
+    /// first. Of those that were never asked, the ones whose card the reader has read come first. Several of a
+    /// kind are mixed by `seed`. The questions of `recent`, the last of which was asked last, come after all others.
     #[must_use]
     pub fn next(
         &self,
         questions: &[PracticeQuestion],
         recent: &[PracticeQuestion],
-        day: u64,
-        seed: u64,
+        is_read: impl Fn(&PracticeQuestion) -> bool,
+        (day, seed): (u64, u64),
     ) -> Option<PracticeQuestion> {
         let rank = |question: &PracticeQuestion| match self.0.get(question) {
             Some(practiced) if practiced.due_day() <= day => 0,
-            None => 1,
-            Some(practiced) => 1 + practiced.due_day().saturating_sub(day),
+            None if is_read(question) => 1,
+            None => 2,
+            Some(practiced) => 2 + practiced.due_day().saturating_sub(day),
         };
         let others = questions.iter().filter(|question| !recent.contains(question));
         let first = others.clone().map(rank).min();
@@ -206,20 +207,14 @@ mod tests {
         let mut practice = Practice::default();
         assert_eq!(practice.count(&all, 5), PracticeCount { all: 2, new: 2, ..PracticeCount::default() });
         practice.answer(&one, true, 5);
-        assert_eq!(practice.next(&all, &[], 5, 0), Some(two.clone()), "a new question before a known one");
+        let next =
+            |practice: &Practice, recent: &[PracticeQuestion]| practice.next(&all, recent, |_| true, (5, 0));
+        assert_eq!(next(&practice, &[]), Some(two.clone()), "a new question before a known one");
         practice.answer(&two, false, 5);
         assert_eq!(practice.count(&all, 5).due, 1);
-        assert_eq!(practice.next(&all, &[], 5, 0), Some(two.clone()), "the wrong one is due");
-        assert_eq!(
-            practice.next(&all, std::slice::from_ref(&two), 5, 0),
-            Some(one.clone()),
-            "but not at once"
-        );
-        assert_eq!(
-            practice.next(&all, &all, 5, 0),
-            Some(one.clone()),
-            "where all are recent, the first of them"
-        );
+        assert_eq!(next(&practice, &[]), Some(two.clone()), "the wrong one is due");
+        assert_eq!(next(&practice, std::slice::from_ref(&two)), Some(one.clone()), "but not at once");
+        assert_eq!(next(&practice, &all), Some(one.clone()), "where all are recent, the first of them");
         // On the same day another right answer moves nothing up.
         practice.answer(&one, true, 5);
         assert_eq!(practice.count([&one], 6).due, 1);
@@ -230,6 +225,18 @@ mod tests {
         assert_eq!(practice.count([&one], 16).due, 1);
         practice.answer(&one, false, 10);
         assert_eq!(practice.count([&one], 10).mastered, 0);
+    }
+
+    #[test]
+    fn what_was_read_is_asked_first() {
+        let all = [question(1), question(2), question(3)];
+        let next = |read: usize, seed| {
+            Practice::default().next(&all, &[], |question| question.card == read, (5, seed))
+        };
+        for seed in 0..8 {
+            assert_eq!(next(2, seed), Some(question(2)));
+            assert!(next(9, seed).is_some(), "nothing was read");
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Opti
         add_entry(&mut scene, Fill::of(BreakdownClass::Cached), BreakdownClass::Cached.name());
     }
     if grid.most_hidden().count > 0 {
-        add_entry(&mut scene, SMALL_FILL, TOO_SMALL);
+        add_entry(&mut scene, SMALL_FILL, TOO_SMALL.1);
     }
     Some(scene)
 }

@@ -1,6 +1,6 @@
 //! The segments and their blocks, and a request that found no memory among the blocks.
 
-use blockyard_record::{BlockState, PoolKind};
+use blockyard_record::{BlockId, BlockState, PoolKind};
 
 use super::draw::Painter;
 use super::{Change, StageBlock, StageSegment};
@@ -15,6 +15,8 @@ use crate::text_width::{first_fitting, fitted, text_width_px};
 
 /// Neighboring blocks narrower than this are drawn as one rectangle.
 const NARROW_PX: f32 = 2.0;
+/// A block is seen, however narrow.
+const LEAST_PX: f32 = 1.0;
 const CHANGED_PX: f32 = 4.0;
 /// A segment of at least this width is framed, since borders of segments differ from borders of blocks. A
 /// narrower segment has no room for a frame.
@@ -321,12 +323,14 @@ impl Painter<'_> {
     }
 }
 
-/// Blocks too narrow to be drawn one by one: one rectangle, blue up to the share that is in use.
+/// Blocks too narrow to be drawn one by one: one rectangle, blue up to the share that is in use. It is the place
+/// of its largest block in use, whose color it may get.
 #[derive(Default)]
 struct NarrowBlocks {
     rect: Option<Rect>,
     active: f64,
     bytes: f64,
+    largest: Option<(f64, BlockId)>,
 }
 
 impl NarrowBlocks {
@@ -344,11 +348,15 @@ impl NarrowBlocks {
         self.bytes += block.size;
         if block.state.is_active() {
             self.active += block.size;
+            if self.largest.is_none_or(|(size, _)| size < block.size) {
+                self.largest = Some((block.size, block.id));
+            }
         }
     }
 
     fn flush(&mut self, scene: &mut Scene) {
-        let Some(rect) = self.rect.take() else { return };
+        let Some(mut rect) = self.rect.take() else { return };
+        rect.width_px = rect.width_px.max(LEAST_PX);
         let share = if self.bytes > 0.0 { px(self.active / self.bytes) } else { 0.0 };
         let active = rect.height_px * share;
         let upper = Rect::new(rect.x_px, rect.y_px, rect.width_px, rect.height_px - active);
@@ -358,7 +366,10 @@ impl NarrowBlocks {
         }
         if lower.height_px > 0.0 {
             scene.add_rect(lower, Fill::solid(Role::Requested), None);
+            if let Some((_, largest)) = self.largest {
+                scene.add_target(lower, TargetId::Block(largest));
+            }
         }
-        (self.active, self.bytes) = (0.0, 0.0);
+        *self = Self::default();
     }
 }

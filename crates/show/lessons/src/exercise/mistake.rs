@@ -145,9 +145,14 @@ pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>)
         }
         (Act::Make(size), Some(Act::Make(other))) => {
             let making = own.making(same, size);
-            if own.later(same, Act::Make(other)).is_some() && solved.later(same, Act::Make(size)).is_some() {
+            let is_later = own.later(same, Act::Make(other)).is_some();
+            if is_later && solved.later(same, Act::Make(size)).is_some() {
                 format!(
                     "{place} makes {making} before the {other} that come later; a program that meets all goals makes these first"
+                )
+            } else if is_later {
+                format!(
+                    "{place} makes {making} and then {other}; a program that meets all goals makes the {other} alone"
                 )
             } else {
                 format!("{place} makes {making}, where {other} are made in a program that meets all goals")
