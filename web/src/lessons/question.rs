@@ -7,7 +7,7 @@ use blockyard_record::Bytes;
 use blockyard_workload::parse_size;
 use leptos::prelude::*;
 
-use super::LessonSignals;
+use super::{LessonSignals, Presentation};
 use crate::browser;
 use crate::messages::sentence;
 use crate::session::Feature;
@@ -82,6 +82,10 @@ impl Feature<LessonSignals> {
                 if let Some(id) = untrack(|| self.session.open_lesson()).map(|lesson| lesson.id.clone()) {
                     let card = self.state.with_untracked(|state| state.card);
                     self.remember_answer(&id, card, Some(&given.raw));
+                    // The answer of a class is not the speaker's.
+                    if self.presenting.get_untracked() == Presentation::No {
+                        self.add_to_practice(&id, card, given.is_right);
+                    }
                 }
                 self.state.update(|state| {
                     state.answer = Some(given);

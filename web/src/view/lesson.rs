@@ -4,6 +4,7 @@ mod answer;
 mod chapter;
 mod exercise_run;
 mod question;
+mod room;
 
 use blockyard_figure::{PlayerAction, Term};
 use blockyard_lessons::{Exercise, ExerciseLanguage, PlayedCard, with_code};

@@ -62,6 +62,24 @@ fn a_slider_moves_the_sentence_the_lines_and_the_figure() -> Result<()> {
     })
 }
 
+/// The words of a card have room for the longest of them, so a slider below them stays under the pointer.
+#[test]
+fn a_slider_stays_where_it_is_while_its_words_change() -> Result<()> {
+    at("/#lesson=tensor&card=6", Window { width: 390, height: 844 }, |page| {
+        page.reduced_motion(true)?;
+        page.wait_text("[data-card='5']", "asks for 3 MiB")?;
+        page.wait_until("document.querySelector('[data-card=\"5\"] .is-room').textContent.includes('multiple of')")?;
+        let place = "return document.querySelector('[data-testid=slider-3]').getBoundingClientRect().top";
+        let before = page.execute(place, &[])?;
+        for to in [0, 40, 320, 1023] {
+            drag(page, "slider-3", to)?;
+            page.wait_until("document.querySelector('[data-card=\"5\"]').checkVisibility()")?;
+            ensure!(page.execute(place, &[])? == before, "the slider moved at {to}");
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
     at("/#lesson=tensor&card=4", Window { width: 390, height: 844 }, |page| {

@@ -46,12 +46,35 @@ fn what_is_due_comes_first_and_the_keyboard_answers_it() -> Result<()> {
 }
 
 #[test]
+fn what_was_read_is_asked_first() -> Result<()> {
+    at("/#lessons", Window { width: 390, height: 844 }, |page| {
+        page.wait_for(&id("to-practice"))?;
+        page.execute(
+            "localStorage.setItem('blockyard.progress', 'pools/0 pools/4');
+            location.hash = '#practice'; location.reload();",
+            &[],
+        )?;
+        page.wait_text(&id("drawn-question"), "the segment of the pool is wholly cached")?;
+        // The letters of the figure have the size of those on the page.
+        let letters = "return Math.min(...[...document.querySelectorAll('.drawn svg text')]
+            .map((text) => text.getBoundingClientRect().height))";
+        let height = page.execute(letters, &[])?.as_f64().unwrap_or_default();
+        ensure!(height > 9.0, "letters of {height} px");
+        page.click(&id("drawn-reveal"))?;
+        page.click(&id("practice-next"))?;
+        page.wait_text(".practice", "You have not read this part of the chapter yet.")
+    })
+}
+
+#[test]
 fn a_question_of_a_chapter_is_asked_with_other_numbers() -> Result<()> {
     at("/#lesson=tensor&card=2", Window { width: 390, height: 844 }, |page| {
         page.reduced_motion(true)?;
         let card = "[data-card='1']";
         page.click(&format!("{card} .choices button:nth-child(2)"))?;
         page.wait_text(card, "Right: 512 B.")?;
+        // The answer in the chapter counts in the practice.
+        page.wait_until("localStorage.getItem('blockyard.practice').startsWith('tensor/1=1@')")?;
         page.click(&format!("{card} {}", id("another")))?;
         page.wait_text(&id("drawn-question"), "How much memory does PyTorch give to it?")?;
         ensure!(!page.text(&id("drawn-question"))?.contains("a single float32"), "the same question");

@@ -2,7 +2,7 @@
 //! lesson again.
 
 use blockyard_figure::{Changes, Size, Stage, StageForm, StageView, breakdown_text};
-use blockyard_lessons::{Inline, LessonQuestion, PlayedLesson, Slider, TextBlock, card_stage, plain};
+use blockyard_lessons::{LessonQuestion, PlayedLesson, Slider, card_stage};
 use blockyard_record::{MemoryState, Recording};
 use blockyard_workload::Workload;
 use leptos::ev;
@@ -10,6 +10,7 @@ use leptos::html;
 use leptos::prelude::*;
 
 use super::answer::answer_field;
+use super::room::Rooms;
 use super::{categories, exercise_view, question};
 use crate::browser;
 use crate::effect::effect;
@@ -39,59 +40,7 @@ struct Chapter {
     played: Memo<Option<PtrEq<PlayedLesson>>>,
     /// The cards whose answer is not shown yet.
     asked: RwSignal<Vec<bool>>,
-    /// The longest words of each card at the places of its sliders that were tried; none without sliders.
-    rooms: RwSignal<Vec<Vec<TextBlock>>>,
-}
-
-/// The places of a slider that are tried for the longest words of a card, in parts of its length.
-const TRIED: [f64; 6] = [0.0, 0.03, 0.12, 0.3, 0.6, 1.0];
-
-/// The stop at a part of a slider's length.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "a slider has thousands of stops at most, and a part is from 0 to 1"
-)]
-fn place_at(part: f64, stops: usize) -> usize {
-    (stops.saturating_sub(1) as f64 * part) as usize
-}
-
-/// These places of sliders, with another place of one of them.
-fn with_place(tried: &[Vec<usize>], index: usize, stop: usize) -> Vec<Vec<usize>> {
-    let mut tried = tried.to_vec();
-    tried.iter_mut().filter_map(|places| places.get_mut(index)).for_each(|place| *place = stop);
-    tried
-}
-
-/// How many letters the words have.
-fn length_of(words: &[TextBlock]) -> usize {
-    let length = |block: &TextBlock| match block {
-        TextBlock::Paragraph(text) => plain(text).len(),
-        TextBlock::List(items) => items.iter().map(|item| plain(item).len()).sum(),
-        TextBlock::Code { text, .. } => text.len(),
-    };
-    words.iter().map(length).sum()
-}
-
-/// The words without links and values, which a reader could reach or point at.
-fn unlinked(words: &[TextBlock]) -> Vec<TextBlock> {
-    fn flat(text: &[Inline]) -> Vec<Inline> {
-        let each = text.iter().flat_map(|inline| match inline {
-            Inline::Link { text, .. } => flat(text),
-            Inline::Value { text, .. } => vec![Inline::Text(text.clone())],
-            Inline::Strong(text) => vec![Inline::Strong(flat(text))],
-            Inline::Emphasis(text) => vec![Inline::Emphasis(flat(text))],
-            Inline::Text(_) | Inline::Code(_) => vec![inline.clone()],
-        });
-        each.collect()
-    }
-    let block = |block: &TextBlock| match block {
-        TextBlock::Paragraph(text) => TextBlock::Paragraph(flat(text)),
-        TextBlock::List(items) => TextBlock::List(items.iter().map(|item| flat(item)).collect()),
-        TextBlock::Code { .. } => block.clone(),
-    };
-    words.iter().map(block).collect()
+    rooms: Rooms,
 }
 
 pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
@@ -114,16 +63,12 @@ pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
             });
         }
     });
-    let rooms = RwSignal::new(vec![Vec::new(); lesson.cards.len()]);
-    let shown =
-        Chapter { session, lesson: StoredValue::new(lesson.clone()), positions, played, asked, rooms };
+    let kept = StoredValue::new(lesson.clone());
+    let rooms = Rooms::new(kept);
+    let shown = Chapter { session, lesson: kept, positions, played, asked, rooms };
     shown.follow_scroll();
-    // The card that is read, and the next, before the reader comes to it.
-    effect(move || {
-        let card = lessons.state.with(|state| state.card);
-        let tried = [card, card + 1].into_iter().flat_map(|card| shown.tried_places(card));
-        shown.make_room(tried.collect());
-    });
+    let read = Memo::new(move |_| lessons.state.with(|state| state.card));
+    effect(move || rooms.make(read.get()));
     let cards = (0..lesson.cards.len()).map(|card| shown.card_view(card)).collect::<Vec<_>>();
     let next =
         lessons.neighbor(true).and_then(|id| blockyard_lessons::course().find(|lesson| lesson.id == id));
@@ -220,65 +165,6 @@ impl Chapter {
         (0..card).find(|before| self.is_asked(*before) && run_of(*before) == run_of(card)).unwrap_or(card)
     }
 
-    /// The places of all sliders at which the words of a card are tried: each stop of a choice with each of the
-    /// places of the others. None where that was done.
-    fn tried_places(self, card: usize) -> Vec<Vec<usize>> {
-        let is_done = self.rooms.with_untracked(|rooms| rooms.get(card).is_none_or(|room| !room.is_empty()));
-        self.lesson.with_value(|lesson| {
-            let is_here = |slider: &Slider| !is_done && slider.cards().contains(&card);
-            let sliders: Vec<_> =
-                lesson.sliders.iter().enumerate().filter(|(_, slider)| is_here(slider)).collect();
-            let (choices, lengths): (Vec<_>, Vec<_>) =
-                sliders.into_iter().partition(|(_, slider)| slider.stop_count() <= TRIED.len());
-            let mut tried = Vec::new();
-            if !lengths.is_empty() {
-                tried.extend(TRIED.map(|part| {
-                    let mut places = lesson.positions(None);
-                    for (index, slider) in &lengths {
-                        if let Some(place) = places.get_mut(*index) {
-                            *place = place_at(part, slider.stop_count());
-                        }
-                    }
-                    places
-                }));
-            } else if !choices.is_empty() {
-                tried.push(lesson.positions(None));
-            }
-            for (index, slider) in choices {
-                let stops = 0..slider.stop_count();
-                tried = stops.flat_map(|stop| with_place(&tried, index, stop)).collect();
-            }
-            tried
-        })
-    }
-
-    /// Plays the lesson at these places, one after the other, and keeps the longest words of each card with
-    /// sliders.
-    fn make_room(self, mut tried: Vec<Vec<usize>>) {
-        let Some(places) = tried.pop() else { return };
-        let _ = browser::after_millis(20, move || {
-            let Some(Ok(played)) = self.lesson.try_with_value(|lesson| lesson.moved(&places)) else { return };
-            self.keep_room(&played);
-            self.make_room(tried);
-        });
-    }
-
-    fn keep_room(self, played: &PlayedLesson) {
-        let has_slider = |card| played.sliders.iter().any(|slider| slider.cards().contains(&card));
-        for (card, shown) in played.cards.iter().enumerate().filter(|(card, _)| has_slider(*card)) {
-            let is_longer = |rooms: &Vec<Vec<TextBlock>>| {
-                rooms.get(card).is_some_and(|room| length_of(room) < length_of(&shown.body))
-            };
-            if self.rooms.try_with_untracked(is_longer) == Some(true) {
-                let _ = self.rooms.try_update(|rooms| {
-                    if let Some(room) = rooms.get_mut(card) {
-                        room.clone_from(&shown.body);
-                    }
-                });
-            }
-        }
-    }
-
     /// The memory at the moment of the card that is read. Its ruler has room for each value of the sliders.
     fn figure(self) -> AnyView {
         let session = self.session;
@@ -367,9 +253,6 @@ impl Chapter {
             now.or_else(|| before.cloned()).unwrap_or_default()
         });
         let body = move || words.with(|words| prose::blocks(session, words));
-        let longest =
-            Memo::new(move |_| self.rooms.with(|rooms| rooms.get(card).cloned().unwrap_or_default()));
-        let room = move || longest.with(|words| prose::blocks(session, &unlinked(words)));
         let sliders = sliders
             .into_iter()
             .map(|(index, slider)| self.slider_view(index, &slider, card))
@@ -396,7 +279,7 @@ impl Chapter {
                 <div class="chapter-answer" hidden=is_asked>
                     <div class="prose-room">
                         <div class="prose" data-testid="card-body">{body}</div>
-                        <div class="prose is-room" aria-hidden="true">{room}</div>
+                        {self.rooms.view(session, card)}
                     </div>
                     {sliders}
                 </div>

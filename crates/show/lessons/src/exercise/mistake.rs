@@ -301,6 +301,10 @@ mod tests {
             "line 1, `a = alloc 12 MiB`, makes `a` (12 MiB), where 8 MiB are made in a program that meets all goals"
         );
         assert_eq!(
+            found("c = alloc 12 MiB\na = alloc 8 MiB\nb = alloc 16 MiB\n", solved).unwrap(),
+            "line 1, `c = alloc 12 MiB`, makes `c` (12 MiB) and then 8 MiB; a program that meets all goals makes the 8 MiB alone"
+        );
+        assert_eq!(
             found("a = alloc 8 MiB\nfree a\nb = alloc 16 MiB\n", solved).unwrap(),
             "line 2, `free a`, frees `a` before the next 16 MiB are made; make them first"
         );
