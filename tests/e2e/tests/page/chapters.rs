@@ -68,7 +68,9 @@ fn a_slider_stays_where_it_is_while_its_words_change() -> Result<()> {
     at("/#lesson=tensor&card=6", Window { width: 390, height: 844 }, |page| {
         page.reduced_motion(true)?;
         page.wait_text("[data-card='5']", "asks for 3 MiB")?;
-        page.wait_until("document.querySelector('[data-card=\"5\"] .is-room').textContent.includes('multiple of')")?;
+        page.wait_until(
+            "document.querySelector('[data-card=\"5\"] .is-room').textContent.includes('multiple of')",
+        )?;
         let place = "return document.querySelector('[data-testid=slider-3]').getBoundingClientRect().top";
         let before = page.execute(place, &[])?;
         for to in [0, 40, 320, 1023] {
