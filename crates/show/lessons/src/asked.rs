@@ -35,12 +35,20 @@ pub(crate) struct EarlierQuestions<'a> {
     moments: Vec<(&'a Recording, usize)>,
     /// The values in their texts, as the sheet has them.
     shown: Vec<String>,
+    /// The right answers that are sizes: another run may have the same size for the same reason.
+    sizes: Vec<String>,
 }
 
 impl<'a> EarlierQuestions<'a> {
     pub(crate) fn add(&mut self, recording: &'a Recording, step: usize, text: &[Inline]) {
         self.moments.push((recording, step));
         self.add_values(text);
+    }
+
+    pub(crate) fn add_answer(&mut self, right: &str) {
+        if is_size(right) {
+            self.sizes.push(right.to_owned());
+        }
     }
 
     fn add_values(&mut self, text: &[Inline]) {
@@ -60,16 +68,26 @@ impl<'a> EarlierQuestions<'a> {
         let is_after = |(recording, step): (&Recording, usize)| {
             self.moments.iter().any(|(asked, from)| std::ptr::eq(*asked, recording) && step > *from)
         };
+        let value = || measure.answer(stretch).map(|value| value.to_string());
+        let is_size_of_program = measure.quantity == Quantity::RequestedSize;
         if !measure.origins(stretch).into_iter().any(is_after) {
-            return false;
+            return !is_size_of_program && value().is_ok_and(|value| self.sizes.contains(&value));
         }
         // A size that an earlier question has named is known.
-        let is_named = || {
-            let value = measure.answer(stretch).map(|value| value.to_string());
-            value.is_ok_and(|value| self.shown.contains(&value))
-        };
-        measure.quantity != Quantity::RequestedSize || !is_named()
+        !is_size_of_program || !value().is_ok_and(|value| self.shown.contains(&value))
     }
+}
+
+fn is_size(answer: &str) -> bool {
+    answer.ends_with("iB")
+}
+
+/// Whether a figure has this size in its words.
+fn has_size(figure: &str, size: &str) -> bool {
+    figure.match_indices(size).any(|(at, _)| {
+        let before = figure.get(..at).and_then(|before| before.chars().next_back());
+        !before.is_some_and(|before| before.is_ascii_digit() || before == '.')
+    })
 }
 
 /// The text without each value that is the answer to an earlier question, or from which the reader can
@@ -135,8 +153,8 @@ pub(crate) fn asked_pages(lesson: &PlayedLesson) -> Result<String, RecordingErro
     Ok(sheets.html(lesson))
 }
 
-/// A question with the figure of its moment, if the figure shows no answer to an earlier question. An empty
-/// device needs no figure.
+/// A question with the figure of its moment, if the figure shows no answer to an earlier question, also of
+/// another run: 20 MiB are taken there for the same reason. An empty device needs no figure.
 fn asked(
     lesson: &PlayedLesson,
     card: &PlayedCard,
@@ -147,7 +165,12 @@ fn asked(
     let before = lesson.cards.get(..index).unwrap_or_default();
     let is_first_of_run = !before.iter().any(|other| other.run == card.run && other.question.is_some());
     if is_first_of_run && !is_empty_device(lesson, card)? {
-        out.push_str(&figure_at(lesson, card, card.steps.start)?);
+        let figure = figure_at(lesson, card, card.steps.start)?;
+        let answers = before.iter().filter_map(|card| card.question.as_ref());
+        let mut answers = answers.map(|question| question.right.as_str()).filter(|right| is_size(right));
+        if !answers.any(|right| has_size(&figure, right)) {
+            out.push_str(&figure);
+        }
     }
     let text = inlines(&question.text_alone);
     let _ = writeln!(out, "<div class=\"question\"><p><strong>{number}.</strong> {text}</p>");

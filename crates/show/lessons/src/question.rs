@@ -310,6 +310,7 @@ impl ParsedQuestion {
         earlier.add(stretch.recording, stretch.from, &text_alone);
         let because = fill(&self.because, stretch, errors);
         let (answers, right) = answers?;
+        earlier.add_answer(&right);
         Some(LessonQuestion { text, text_alone, answers, ruler: self.ruler, right, because })
     }
 }
