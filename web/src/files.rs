@@ -10,6 +10,7 @@ pub(crate) use samples::{SAMPLES, Sample, Samples};
 
 use blockyard_figure::Player;
 use blockyard_lab::RUNNING;
+use blockyard_lessons::LessonErrorKind;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_record::Recording;
 use blockyard_replay::job::{JobError, JobOutput};
@@ -234,6 +235,11 @@ impl Feature<FileSignals> {
                     self.session.lessons().own_text.set(None);
                     self.session.lessons().file_text.set(Some(text.to_owned()));
                     self.session.lessons().open_own(lesson);
+                }
+                // The editor runs its program.
+                Err(why) if matches!(why.kind(), LessonErrorKind::NotRecorded) => {
+                    self.session.lessons().file_text.set(Some(text.to_owned()));
+                    self.session.navigation().go_to(Place::MakeLesson);
                 }
                 Err(why) => {
                     self.session.show_error(format!("{name} was not opened. {}", sentence(&why.to_string())));

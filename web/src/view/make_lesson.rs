@@ -3,8 +3,10 @@
 mod beside;
 mod running;
 
+pub(crate) use self::running::with_requests;
+
 use blockyard_lessons::{
-    Lesson, PlayedLesson, Quantity, plain, split_recorded, with_recorded, without_solutions,
+    Lesson, LessonErrorKind, PlayedLesson, Quantity, plain, split_recorded, with_recorded, without_solutions,
 };
 use blockyard_record::counted;
 use leptos::ev;
@@ -52,8 +54,15 @@ impl LessonCheck {
                 let finding = |error: &blockyard_lessons::LessonError| {
                     (error.position().0, sentence(&error.kind().to_string()))
                 };
-                let findings: Vec<_> = errors.iter().map(finding).collect();
-                let headline = format!("This is not a lesson yet: {}.", counted(findings.len(), "error"));
+                // The editor runs the program, and says what comes of it.
+                let known =
+                    errors.iter().filter(|error| !matches!(error.kind(), LessonErrorKind::NotRecorded));
+                let findings: Vec<_> = known.map(finding).collect();
+                let why = match findings.len() {
+                    0 => "its program has not run".to_owned(),
+                    count => counted(count, "error"),
+                };
+                let headline = format!("This is not a lesson yet: {why}.");
                 return Self { headline, findings, ..Self::default() };
             }
         };

@@ -77,6 +77,17 @@ impl LessonProgram {
         (line > 1).then_some(Self { source, capacity, conf, profile, cards })
     }
 
+    /// The line of a lesson's text that has this line of its program, both from 1.
+    #[must_use]
+    pub fn line_in(text: &str, line: u32) -> Option<u32> {
+        let document = Document::parse(text, &mut Errors::default())?;
+        let mut lines = document.sections.iter().filter_map(Section::program).flat_map(|fence| {
+            let first = fence.at.line.saturating_add(1);
+            (first..).take(fence.lines.len())
+        });
+        lines.nth(usize::try_from(line).ok()?.checked_sub(1)?)
+    }
+
     /// The number that belongs to this program on its device.
     fn number(&self) -> String {
         let text = format!("{}\n{}\n{}", self.capacity.get(), self.conf, self.source);

@@ -239,3 +239,39 @@ fn archives_notebooks_and_a_lesson_of_the_teachers_own_are_graded_and_an_endless
         page.check_accessible()
     })
 }
+
+/// A lesson as a teacher writes it in an editor of their own: its program has not run.
+const IN_PYTHON: &str = "---\nid: by-hand\ntitle: By hand\nsummary: One card.\ncapacity: 64 MiB\n---\n\n## A card\n{reserved}.\n\n```python run\nimport torch\na = torch.empty(3 * 2**18, device=\"cuda\")\n```\n\n## Exercise\nText.\n\n```exercise\ngoal: most_allocated at most 2 MiB\nhint: Which `dtype`?\n```\n\n```python start\nimport torch\n\n# edit from here\na = torch.empty(3 * 2**18, device=\"cuda\")\n# edit to here\nassert a.is_cuda and a.numel() == 3 * 2**18\n```\n";
+
+#[test]
+fn a_lesson_of_python_that_has_not_run_is_run_for_its_grades_and_in_the_editor() -> Result<()> {
+    at("/#teachers=hand-out", LAPTOP, |page| {
+        page.wait_for(&id("grade-files"))?;
+        let answer = |line: &str| {
+            format!(
+                "import torch\n\n# edit from here\n{line}\n# edit to here\nassert a.is_cuda and a.numel() == 3 * 2**18\n"
+            )
+        };
+        let half = answer("a = torch.empty(3 * 2**18, dtype=torch.float16, device=\"cuda\")");
+        let files = json!([
+            ["by-hand.md", IN_PYTHON],
+            ["anna.py", half],
+            ["bo.py", answer("a = torch.empty(3 * 2**18, device=\"cuda\")")],
+            // The assert of the task was changed.
+            ["cy.py", half.replace("3 * 2**18\n", "3\n").replace("(3 * 2**18", "(3")],
+            ["broken.md", IN_PYTHON.replace("id: by-hand", "id: broken").replace("import torch\na", "a")],
+        ]);
+        page.execute(HAND_IN, &[files])?;
+        wait_long(page, &id("class-lessons"), "By hand")?;
+        wait_long(page, &id("grade-progress"), "4 of 4 files graded, 1 passed, 2 could not be graded.")?;
+        let table = rows(page)?;
+        ensure!(row(&table, "anna.py")?[2..4] == ["by-hand", "passed"], "{table:?}");
+        ensure!(row(&table, "bo.py")?[3] == "not yet", "{table:?}");
+        ensure!(row(&table, "cy.py")?[3] == "not graded", "{table:?}");
+        let broken = &row(&table, "broken.md")?[6];
+        ensure!(broken.contains("ine 12: NameError: name 'torch' is not defined"), "{broken}");
+        // Alone, the file is opened where its program runs.
+        page.execute(DROP, &[json!([["by-hand.md", IN_PYTHON.bytes().collect::<Vec<u8>>()]])])?;
+        wait_long(page, &id("lesson-verdict"), "It plays").map(drop)
+    })
+}

@@ -10,6 +10,7 @@ use web_sys::File;
 
 use crate::lessons::{ClassLesson, ClassSignals, HandedIn};
 use crate::messages::sentence;
+use crate::view::make_lesson::with_requests;
 
 /// The largest file that is read as an answer, since an answer is a short text.
 const MAX_BYTES: u32 = 1_000_000;
@@ -60,6 +61,9 @@ async fn of_archive(file: &File) -> Vec<(String, HandedIn)> {
 /// Takes a lesson of the teacher's, in place of an earlier lesson with the same id.
 async fn take_lesson(class: ClassSignals, file: &HandedIn) -> Result<(), String> {
     let text = text_of("", file).await?;
+    let text = with_requests(text, move |bytes| class.loading.set(Some(bytes))).await;
+    class.loading.set(None);
+    let text = text.map_err(|why| sentence(&why))?;
     let lesson = Lesson::parse(&text).map_err(|why| sentence(&why.to_string()))?;
     let played = lesson.play().map_err(|why| sentence(&why.to_string()))?;
     if played.cards.iter().all(|card| card.exercise.is_none()) {

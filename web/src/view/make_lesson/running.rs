@@ -1,6 +1,9 @@
-//! Runs the program of a lesson while its author writes, and keeps the requests of its cards.
+//! Runs the program of a lesson, and keeps the requests of its cards: while its author writes, and where a
+//! teacher gives its file to be graded.
 
-use blockyard_lessons::{LessonProgram, exception};
+use blockyard_lessons::{
+    LessonProgram, RecordedError, exception, failing_line, split_recorded, with_recorded,
+};
 use blockyard_program::{ProgramJob, ProgramRun};
 use blockyard_rules::Release;
 use leptos::prelude::*;
@@ -10,6 +13,26 @@ use super::LessonEditor;
 use crate::interpreter;
 use crate::messages::sentence;
 use crate::program::loading_sentence;
+
+/// Why a program has no requests for its lesson.
+struct RunFailure {
+    /// The line of the program, from 1.
+    line: Option<u32>,
+    why: String,
+}
+
+impl From<String> for RunFailure {
+    fn from(why: String) -> Self {
+        Self { line: None, why }
+    }
+}
+
+impl From<RecordedError> for RunFailure {
+    fn from(error: RecordedError) -> Self {
+        let line = if let RecordedError::Unplayable { line, .. } = error { Some(line) } else { None };
+        Self { line, why: error.to_string() }
+    }
+}
 
 impl LessonEditor {
     /// Runs the program, if the lesson has one that has not run as it is now.
@@ -21,44 +44,74 @@ impl LessonEditor {
             return self.said.set(String::new());
         };
         self.said.set("The program runs.".to_owned());
-        let job = ProgramJob {
-            source: program.source.clone(),
-            arguments: Vec::new(),
-            gpu: program.profile.clone().unwrap_or_else(|| "h200".to_owned()),
-            release: Release::OF_RECORDED_OPERATORS,
-            capacity: Some(program.capacity),
-            counts_non_pytorch: false,
-            conf: program.conf.clone(),
-            referrers_at: None,
-        };
         spawn_local(async move {
             let say = move |words: String| drop(self.said.try_set(words));
-            let run = interpreter::run_answer(job, move |bytes| say(loading_sentence(bytes))).await;
+            let block = requests(&program, move |bytes| say(loading_sentence(bytes))).await;
             // The author may have written on, or left the editor.
             let is_same =
                 self.content.try_with_untracked(|text| LessonProgram::of(text).as_ref() == Some(&program));
             if is_same != Some(true) {
                 return;
             }
-            match run.and_then(|run| requests(&program, run)) {
+            say(String::new());
+            match block {
                 Ok(block) => {
                     self.requests.set(block);
-                    say(String::new());
                     self.keep();
                     let _ = self.check();
                 }
-                Err(why) => say(sentence(&why)),
+                Err(RunFailure { line, why }) => {
+                    let line = self.content.with_untracked(|text| LessonProgram::line_in(text, line?));
+                    self.checked.update(|checked| {
+                        checked.headline = "This is not a lesson yet: its program does not run.".to_owned();
+                        checked.findings.insert(0, (line.unwrap_or(1), sentence(&why)));
+                    });
+                }
             }
         });
     }
 }
 
+/// The text of a lesson with the requests of its program, which runs if it has not run as it is now.
+///
+/// # Errors
+///
+/// Why it does not run, with the line of the text.
+pub(crate) async fn with_requests(text: String, on_bytes: impl Fn(f64)) -> Result<String, String> {
+    let (own, block) = split_recorded(&text);
+    let Some(program) = LessonProgram::of(&own).filter(|program| !program.has_run(&block)) else {
+        return Ok(text);
+    };
+    match requests(&program, on_bytes).await {
+        Ok(block) => Ok(with_recorded(&own, &block)),
+        Err(RunFailure { line, why }) => {
+            let line = line.and_then(|line| LessonProgram::line_in(&own, line));
+            Err(line.map_or_else(|| why.clone(), |line| format!("line {line}: {why}")))
+        }
+    }
+}
+
+async fn requests(program: &LessonProgram, on_bytes: impl Fn(f64)) -> Result<String, RunFailure> {
+    let job = ProgramJob {
+        source: program.source.clone(),
+        arguments: Vec::new(),
+        gpu: program.profile.clone().unwrap_or_else(|| "h200".to_owned()),
+        // The release of all lessons.
+        release: Release::LATEST,
+        capacity: Some(program.capacity),
+        counts_non_pytorch: false,
+        conf: program.conf.clone(),
+        referrers_at: None,
+    };
+    block_of(program, interpreter::run_answer(job, on_bytes).await?)
+}
+
 /// The requests of a run. A program that ran out of memory has them, too: a lesson may be about that.
-fn requests(program: &LessonProgram, run: ProgramRun) -> Result<String, String> {
+fn block_of(program: &LessonProgram, run: ProgramRun) -> Result<String, RunFailure> {
     let traceback = run.traceback.unwrap_or_default();
     if let Some(why) = exception(&traceback).filter(|why| !why.contains("OutOfMemoryError")) {
-        return Err(format!("the program ends: {why}"));
+        return Err(RunFailure { line: failing_line(&traceback), why });
     }
-    let recording = run.recording.ok_or("the program's run could not be recorded")?;
-    program.record(&recording, &run.step_lines).map_err(|error| error.to_string())
+    let recording = run.recording.ok_or_else(|| "the program's run could not be recorded".to_owned())?;
+    Ok(program.record(&recording, &run.step_lines)?)
 }

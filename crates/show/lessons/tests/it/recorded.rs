@@ -99,6 +99,16 @@ fn a_program_that_was_changed_has_no_requests() {
 }
 
 #[test]
+fn a_line_of_the_program_has_its_line_in_the_lesson() {
+    let program = LessonProgram::of(LESSON).unwrap();
+    for (number, line) in (1..).zip(program.source.lines()) {
+        let found = LessonProgram::line_in(LESSON, number).unwrap();
+        assert_eq!(LESSON.lines().nth(found as usize - 1), Some(line));
+    }
+    assert_eq!(LessonProgram::line_in(LESSON, 1 + program.source.lines().count() as u32), None);
+}
+
+#[test]
 fn a_run_that_cards_cannot_play_is_refused() {
     let program = LessonProgram::of(LESSON).unwrap();
     let of = |text: &str, lines: &[u32]| program.record(&played(text), lines).unwrap_err();
