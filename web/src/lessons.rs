@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
-use blockyard_lessons::{LessonFile, MeasuredMemory};
+use blockyard_lessons::{ClassUse, LessonFile, MeasuredMemory, Plan};
 use leptos::prelude::*;
 
 use self::exercise::recall_draft;
@@ -113,8 +113,10 @@ pub(crate) struct LessonSignals {
     given_answers: RwSignal<GivenAnswers>,
     /// The lesson and the card, from 0, that the reader saw last.
     pub(crate) last_card: RwSignal<Option<(String, usize)>>,
-    /// The ids of the lessons of a plan, which follow each other; none in the order of the course.
-    pub(crate) plan: RwSignal<Vec<String>>,
+    /// The plan whose lessons follow each other; empty in the order of the course.
+    pub(crate) plan: RwSignal<Plan>,
+    /// The plan on the pages for teachers, as its text; empty before one was chosen.
+    pub(crate) class_plan: RwSignal<String>,
     /// The files of a class, on the page for teachers.
     pub(crate) class: ClassSignals,
 }
@@ -220,7 +222,37 @@ impl Feature<LessonSignals> {
     pub(crate) fn move_sliders(self, named: Option<&str>) {
         if let Some(lesson) = untrack(|| self.session.open_lesson()) {
             self.positions.set(lesson.positions(named));
+            self.play_at_sliders();
         }
+    }
+
+    /// Moves a slider of the open chapter.
+    pub(crate) fn move_slider(self, index: usize, position: usize) {
+        self.positions.update(|positions| {
+            if let Some(place) = positions.get_mut(index) {
+                *place = position;
+            }
+        });
+        self.play_at_sliders();
+    }
+
+    /// Plays the lesson with its sliders where they stand, if its cards are shown one by one. A page that scrolls
+    /// plays it for its figure alone. The figure shows where the card leads to, or the moment of its question.
+    fn play_at_sliders(self) {
+        let Some(lesson) = untrack(|| self.session.open_lesson().filter(|_| !self.is_chapter())) else {
+            return;
+        };
+        let Some(moved) = self.positions.with_untracked(|positions| lesson.at(positions)) else { return };
+        let moved = PtrEq::new(moved);
+        if self.own.with_untracked(|own| own.as_ref() == Some(&lesson)) {
+            self.own.set(Some(moved.clone()));
+        }
+        let card = self.state.with_untracked(|state| state.card);
+        let steps = moved.cards.get(card).map_or(0..0, |card| card.steps.clone());
+        self.session.source.set(Source::Lesson(moved));
+        self.session.stop_at.set(Some(steps.end));
+        let is_asked = untrack(|| self.is_asked());
+        self.session.seek_moment(if is_asked { steps.start } else { steps.end });
     }
 
     /// The sliders of the open chapter that were moved, for a link. Reads signals.
@@ -240,8 +272,10 @@ impl Feature<LessonSignals> {
         let drafts = self.state.with_untracked(|state| state.drafts.clone());
         let mut state = LessonState::at(&lesson, card, drafts);
         let Some(played) = lesson.cards.get(card) else { return };
-        state.answer =
-            played.question.as_ref().and_then(|question| self.answer_to(&lesson.id, card, question));
+        // A class has not given the answers that the teacher gave before.
+        let is_presented = self.presenting.get_untracked() != Presentation::No;
+        let question = played.question.as_ref().filter(|_| !is_presented);
+        state.answer = question.and_then(|question| self.answer_to(&lesson.id, card, question));
         // A frame with a figure alone asks no question and shows the same moment to each reader.
         let is_figure = matches!(self.session.navigation().embed, Some(Embed::Figure | Embed::Stage));
         state.is_revealed = state.answer.is_some() || is_figure;
@@ -327,21 +361,29 @@ impl Feature<LessonSignals> {
         }
     }
 
-    /// The lesson after the open one, or before it, in the plan or else in the course.
+    /// The lesson after the open one, or before it, in the plan or else in the course. A presentation leaves out
+    /// what the class reads at home.
     pub(crate) fn neighbor(self, is_after: bool) -> Option<String> {
         let open = untrack(|| self.session.open_lesson())?;
-        let course = || blockyard_lessons::course().map(|lesson| lesson.id.to_owned()).collect::<Vec<_>>();
-        let ids = self.plan.get_untracked();
-        let ids = if ids.contains(&open.id) { ids } else { course() };
+        let is_presented = self.presenting.get_untracked() != Presentation::No;
+        let plan = self.plan.get_untracked();
+        let ids: Vec<&str> = if plan.use_of(&open.id).is_some() {
+            let followed =
+                plan.lessons.iter().filter(|lesson| !is_presented || lesson.class_use != ClassUse::AtHome);
+            followed.map(|lesson| lesson.id).collect()
+        } else {
+            blockyard_lessons::course().map(|lesson| lesson.id).collect()
+        };
         let place = ids.iter().position(|id| *id == open.id)?;
         let place = if is_after { place.checked_add(1) } else { place.checked_sub(1) };
-        ids.get(place?).cloned()
+        ids.get(place?).map(|id| (*id).to_owned())
     }
 
     /// Presents the lessons of a plan, one after the other.
-    pub(crate) fn present_plan(self, ids: Vec<String>) {
-        if let Some(id) = ids.first().cloned() {
-            self.plan.set(ids);
+    pub(crate) fn present_plan(self, plan: Plan) {
+        let first = plan.presented().next().map(|lesson| lesson.id.to_owned());
+        if let Some(id) = first {
+            self.plan.set(plan);
             self.session.navigation().go_to(Place::Lesson { id, card: CardPlace::FIRST });
             self.present();
         }

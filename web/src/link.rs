@@ -75,6 +75,8 @@ pub(crate) struct Link {
     pub(crate) question_capacity: Option<String>,
     /// The limit of reserved bytes in the question.
     pub(crate) question_limit: Option<String>,
+    /// The plan of a class, as [`blockyard_lessons::Plan`] writes it.
+    pub(crate) class_plan: Option<String>,
     /// The sliders of a chapter that were moved, with their values: `batch:8,layers:12`.
     pub(crate) sliders: Option<String>,
     /// The cards of a lesson, from 1, whose answers are shown: `2,5`.
@@ -87,12 +89,13 @@ pub(crate) struct Link {
 type LinkText = fn(&mut Link) -> &mut Option<String>;
 
 /// The texts of a link, each with its key: those before the moment, and those after it.
-const TEXTS: [(&str, LinkText); 7] = [
+const TEXTS: [(&str, LinkText); 8] = [
     ("conf", |link| &mut link.conf),
     ("capacity", |link| &mut link.capacity),
     ("gpu", |link| &mut link.gpu),
     ("release", |link| &mut link.release),
     ("args", |link| &mut link.arguments),
+    ("class", |link| &mut link.class_plan),
     ("sliders", |link| &mut link.sliders),
     ("revealed", |link| &mut link.revealed),
 ];
@@ -447,6 +450,7 @@ mod tests {
             gpu: Some("a100-80".to_owned()),
             release: Some("2.15".to_owned()),
             arguments: Some("--name 'a b' --size 8".to_owned()),
+            class_plan: Some("tensor:exercise,nvidia-smi:home".to_owned()),
             sliders: Some("setting:max_split_size_mb:32,rows:8".to_owned()),
             revealed: Some("2,5".to_owned()),
             step: Some(2),

@@ -1,5 +1,7 @@
 //! A lesson that is open: its cards, and the runs that the stage shows for them.
 
+use std::sync::{Arc, OnceLock};
+
 use blockyard_lessons::{Handout, Lesson, LessonError, LessonFile, PlayedCard, PlayedLesson, Slider};
 use blockyard_record::Bytes;
 use thiserror::Error;
@@ -16,8 +18,12 @@ pub(crate) struct OpenLesson {
     pub(crate) runs: Vec<PtrEq<Run>>,
     /// The values that the reader moves, and the drawn values after them.
     pub(crate) sliders: Vec<Slider>,
+    /// The positions of these values in the runs.
+    positions: Vec<usize>,
     /// The text of a lesson with such values, which is played again under other values; else empty.
-    pub(crate) text: String,
+    pub(crate) text: Arc<str>,
+    /// What [`OpenLesson::peak`] needs, once it is asked for.
+    peaks: Arc<OnceLock<Vec<Vec<Bytes>>>>,
 }
 
 /// Why a lesson cannot be opened.
@@ -87,27 +93,47 @@ impl OpenLesson {
         Lesson::parse_at(&self.text, positions).and_then(|lesson| lesson.play())
     }
 
-    /// The most that the run of each card reserves, with one slider at its first or last value and the others
-    /// where they open.
-    pub(crate) fn peaks(&self) -> Vec<Bytes> {
-        let mut most = vec![Bytes::ZERO; self.cards.len()];
-        let start = self.positions(None);
-        let ends = self.sliders.iter().enumerate().flat_map(|(index, slider)| {
-            [0, slider.stop_count().saturating_sub(1)].map(|position| {
-                let mut positions = start.clone();
+    /// The open lesson with its sliders at these positions; `None` where they stand there, and where the text of
+    /// a reader's own lesson is wrong there.
+    pub(super) fn at(&self, positions: &[usize]) -> Option<Self> {
+        let is_other = !self.text.is_empty() && self.positions != positions;
+        let played = is_other.then(|| self.moved(positions).ok())??;
+        let peaks = self.peaks.clone();
+        Some(Self { positions: positions.to_vec(), peaks, ..Self::of(played, &self.text) })
+    }
+
+    /// Whether both are the same lesson, perhaps with its sliders elsewhere.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        !self.text.is_empty() && self.text == other.text
+    }
+
+    /// The most that the run of a card reserves, with one slider at its first or last value and the others
+    /// where they open: figures with moved sliders have one ruler. With `is_of_card`, only the sliders of the
+    /// card count.
+    pub(crate) fn peak(&self, card: usize, is_of_card: bool) -> Bytes {
+        let peaks = self.peaks.get_or_init(|| self.peaks());
+        let counted = peaks.iter().zip(&self.sliders);
+        let counted = counted.filter(|(_, slider)| !is_of_card || slider.cards().contains(&card));
+        counted.filter_map(|(peaks, _)| peaks.get(card).copied()).max().unwrap_or_default()
+    }
+
+    /// For each slider the most that the run of each card reserves, with this slider at its first or last value.
+    fn peaks(&self) -> Vec<Vec<Bytes>> {
+        let of_slider = |(index, slider): (usize, &Slider)| {
+            let mut most = vec![Bytes::ZERO; self.cards.len()];
+            for position in [0, slider.stop_count().saturating_sub(1)] {
+                let mut positions = self.positions(None);
                 if let Some(place) = positions.get_mut(index) {
                     *place = position;
                 }
-                positions
-            })
-        });
-        for positions in ends {
-            let peaks = self.moved(&positions).map(|played| played.peaks()).unwrap_or_default();
-            for (most, peak) in most.iter_mut().zip(peaks) {
-                *most = peak.max(*most);
+                let peaks = self.moved(&positions).map(|played| played.peaks()).unwrap_or_default();
+                for (most, peak) in most.iter_mut().zip(peaks) {
+                    *most = peak.max(*most);
+                }
             }
-        }
-        most
+            most
+        };
+        self.sliders.iter().enumerate().map(of_slider).collect()
     }
 
     /// The card whose exercise the reader's lines belong to: in a chapter that of the only exercise.
@@ -123,9 +149,10 @@ impl OpenLesson {
 
     fn of(played: PlayedLesson, text: &str) -> Self {
         let PlayedLesson { id, title, cards, runs, sliders, .. } = played;
-        let text = if sliders.is_empty() { String::new() } else { text.to_owned() };
+        let text = if sliders.is_empty() { "" } else { text };
+        let positions = sliders.iter().map(Slider::start).collect();
         let runs = runs.into_iter().map(|run| PtrEq::new(Run::of(run.workload, run.recording))).collect();
-        Self { id, title, cards, runs, sliders, text }
+        Self { id, title, cards, runs, sliders, positions, text: text.into(), peaks: Arc::default() }
     }
 
     /// The run that the stage shows for a card.

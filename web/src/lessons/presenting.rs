@@ -1,6 +1,6 @@
 //! A lesson before a class, in a lecture room: the whole screen, large letters.
 
-use blockyard_lessons::Plan;
+use blockyard_lessons::ClassUse;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
@@ -52,6 +52,8 @@ impl Feature<LessonSignals> {
             is_on
         });
         browser::ask_for_whole_screen();
+        self.play_at_sliders();
+        self.show_card(self.state.with_untracked(|state| state.card));
         // Space must continue the lesson and not press the button that has the focus.
         let _ = browser::after_millis(0, || browser::leave_button(".lesson"));
         self.draw_for_other_letters();
@@ -78,19 +80,13 @@ impl Feature<LessonSignals> {
         }
     }
 
-    /// The plan that is presented or read. Reads signals.
-    fn open_plan(self) -> Option<&'static Plan> {
-        self.plan.with(|ids| Plan::of(ids))
-    }
-
     /// Whether the card is the exercise of a presented lesson that the plan makes homework. Reads signals.
     fn is_homework(self, lesson: &OpenLesson, card: usize) -> bool {
         let is_exercise = lesson.cards.get(card).is_some_and(|card| card.exercise.is_some());
-        let planned =
-            self.open_plan().and_then(|plan| plan.lessons().find(|planned| planned.id == lesson.id));
+        let class_use = self.plan.with(|plan| plan.use_of(&lesson.id));
         self.presenting.get() != Presentation::No
             && is_exercise
-            && planned.is_some_and(|planned| !planned.has_exercise)
+            && class_use.is_some_and(|class_use| class_use != ClassUse::WithExercise)
     }
 
     /// The card after this one; a presentation leaves homework out. Reads signals.
@@ -109,7 +105,7 @@ impl Feature<LessonSignals> {
         let seconds = self.extras.with(|extras| extras.seconds);
         let elapsed = format!("{}:{:02}", seconds / 60, seconds % 60);
         let id = self.session.open_lesson().map(|lesson| lesson.id.clone()).unwrap_or_default();
-        match self.open_plan().and_then(|plan| Some((plan.minutes(), plan.end_of(&id)?))) {
+        match self.plan.with(|plan| Some((plan.minutes(), plan.end_of(&id)?))) {
             Some((minutes, end)) => format!("{elapsed} of {minutes} min, this lesson to {end}"),
             None => elapsed,
         }

@@ -42,6 +42,11 @@ impl Feature<NavigationSignals> {
             Place::Lesson { id, .. } => {
                 self.session.lessons().link_to(|card| LinkTarget::Lesson { id, card })
             }
+            place @ Place::Teachers(_) => {
+                let plan = self.session.lessons().class_plan.get();
+                let class_plan = Some(plan).filter(|plan| !plan.is_empty());
+                Link { class_plan, ..LinkTarget::Place(place).into() }
+            }
             place => LinkTarget::Place(place).into(),
         }
     }

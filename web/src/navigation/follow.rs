@@ -22,7 +22,12 @@ impl Feature<NavigationSignals> {
             self.session.appearance().theme.set(ThemeChoice::from_name(theme));
         }
         match link.target.clone() {
-            LinkTarget::Place(place) => self.go_to(place),
+            LinkTarget::Place(place) => {
+                if let Some(plan) = link.class_plan {
+                    self.session.lessons().class_plan.set(plan);
+                }
+                self.go_to(place);
+            }
             LinkTarget::ProgramExample(id) => self.session.program().follow_example(&id),
             LinkTarget::ProgramText(text) => self.session.program().follow_text(text, &link),
             LinkTarget::LessonText { text, card, is_for_class } => {

@@ -5,9 +5,10 @@ mod chapter;
 mod exercise_run;
 mod question;
 mod room;
+mod slider;
 
 use blockyard_figure::{PlayerAction, Term};
-use blockyard_lessons::{Exercise, ExerciseLanguage, PlayedCard, with_code};
+use blockyard_lessons::{Exercise, ExerciseLanguage, Inline, TextBlock, with_code};
 use blockyard_record::Bytes;
 use leptos::ev;
 use leptos::prelude::*;
@@ -38,10 +39,21 @@ const TERMS: &[Term] =
 
 pub(crate) fn lesson(session: Session) -> AnyView {
     let is_chapter = Memo::new(move |_| session.lessons().is_chapter());
+    // A slider that moves keeps the elements of its lesson, and so the focus.
+    let opened = Memo::new_with_compare(
+        move |_| session.open_lesson(),
+        |before, after| match (before.and_then(Option::as_ref), after.and_then(Option::as_ref)) {
+            (Some(before), Some(after)) => before != after && !before.is_same(after),
+            (before, after) => before.is_some() || after.is_some(),
+        },
+    );
     let content = move || {
         let is_chapter = is_chapter.get();
-        session.open_lesson().map(|lesson| {
-            if is_chapter { chapter::chapter(session, &lesson) } else { lesson_view(session, &lesson) }
+        opened.with(|_| ());
+        // What is read while the view is made does not make it again.
+        untrack(|| {
+            let lesson = session.open_lesson()?;
+            Some(if is_chapter { chapter::chapter(session, &lesson) } else { lesson_view(session, &lesson) })
         })
     };
     let swipe = Swipe::new(session);
@@ -135,11 +147,10 @@ impl Swipe {
 
 fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     let card_of = Memo::new(move |_| session.lessons().state.with(|state| state.card));
-    let (title, shown) = (lesson.title.clone(), lesson.clone());
-    let count = lesson.cards.len();
+    let title = lesson.title.clone();
     let body = move || {
         let card = card_of.get();
-        shown.cards.get(card).map(|played| card_view(session, played, card, count))
+        untrack(|| card_view(session, &session.open_lesson()?, card))
     };
     let head = NodeRef::new();
     fit_card(session, head);
@@ -235,31 +246,41 @@ fn step_line(session: Session) -> AnyView {
     .into_any()
 }
 
-fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -> AnyView {
+fn card_view(session: Session, lesson: &PtrEq<OpenLesson>, card: usize) -> Option<AnyView> {
+    let (played, count) = (lesson.cards.get(card)?, lesson.cards.len());
     let question = played.question.clone().map(|question| question::question_view(session, question));
-    let title = played.title.clone();
     let exercise = played.exercise.clone().map(|exercise| exercise_view(session, exercise));
+    let sliders = slider::sliders(session, &lesson.sliders, card);
+    // The words of the card, with the sliders where they stand.
+    let words = Memo::new(move |before: Option<&(Vec<Inline>, Vec<TextBlock>)>| {
+        let now = session.open_lesson();
+        let now = now.as_ref().and_then(|lesson| lesson.cards.get(card));
+        let now = now.map(|card| (card.title.clone(), card.body.clone()));
+        now.or_else(|| before.cloned()).unwrap_or_default()
+    });
+    let body = move || words.with(|(_, body)| prose::blocks(session, body));
     // The text of the card contains the answer, and often its title does, so both stay hidden until the
     // question is answered.
     let has_question = played.question.is_some();
     let is_unanswered =
         flag(move || has_question && !session.lessons().state.with(|state| state.is_revealed));
-    view! {
+    let view = view! {
         <p class="quiet" data-testid="card-position">{format!("Card {} of {count}", card + 1)}</p>
         <h2 data-testid="card-title" tabindex="-1">
             {move || {
                 if is_unanswered.get() {
                     "What will happen?".into_any()
                 } else {
-                    prose::inlines(session, &title).into_any()
+                    words.with(|(title, _)| prose::inlines(session, title)).into_any()
                 }
             }}
         </h2>
         {question}
-        <div class="prose" data-testid="card-body" hidden=is_unanswered>{prose::blocks(session, &played.body)}</div>
+        <div class="prose" data-testid="card-body" hidden=is_unanswered>{body}</div>
+        <div class="card-sliders" hidden=is_unanswered>{sliders}</div>
         {exercise}
-    }
-    .into_any()
+    };
+    Some(view.into_any())
 }
 
 fn exercise_view(session: Session, exercise: Exercise) -> AnyView {

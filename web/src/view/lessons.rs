@@ -1,7 +1,8 @@
 //! The pages of "Learn": the list of lessons and the glossary.
 
 use blockyard_lessons::{
-    GlossaryEntry, Lesson, LessonFile, PARTS, PlayedLesson, card_figure, glossary, lessons, plain,
+    GlossaryEntry, Lesson, LessonFile, PARTS, Plan, PlannedLesson, PlayedLesson, card_figure, glossary,
+    lessons, plain,
 };
 use leptos::prelude::*;
 
@@ -61,18 +62,19 @@ pub(crate) fn listed(session: Session, ids: &str) -> AnyView {
 /// The lessons of a plan, which follow each other from now on.
 fn planned(session: Session, ids: &str) -> AnyView {
     let listed = summaries();
-    let known = ids.split(',').filter_map(|id| listed.iter().position(|lesson| lesson.id == id));
-    let known: Vec<usize> = known.collect();
+    let plan = Plan::from_text(ids);
+    let place = |planned: &PlannedLesson| listed.iter().position(|lesson| lesson.id == planned.id);
+    let known: Vec<usize> = plan.lessons.iter().filter_map(place).collect();
     let rows = lesson_rows(session);
     let mut rows: Vec<Option<AnyView>> = rows.into_iter().map(Some).collect();
-    let ids =
-        known.iter().filter_map(|place| listed.get(*place)).map(|lesson| lesson.id.to_owned()).collect();
-    session.lessons().plan.set(ids);
+    let homework = plan.homework_sentence();
+    session.lessons().plan.set(plan);
     let rows = known.into_iter().filter_map(|place| rows.get_mut(place)?.take()).collect::<Vec<_>>();
     view! {
         <main class="page">
             <h1>"Lessons"</h1>
             <p class="lead">"Chosen for you, in this order. Predict what happens, then the real allocator answers."</p>
+            <p data-testid="homework">{homework}</p>
             <ol class="lesson-list" data-testid="plan">{rows}</ol>
             <p>{place_link(session, Place::Lessons, "All lessons".to_owned())}</p>
         </main>

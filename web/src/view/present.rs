@@ -5,7 +5,8 @@ mod speaker;
 
 pub(crate) use self::speaker::follow as follow_speaker;
 
-use blockyard_lessons::{Plan, PlanPart, course};
+use blockyard_figure::escaped;
+use blockyard_lessons::{course, title_of};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -14,16 +15,12 @@ use web_sys::Element;
 
 use crate::browser;
 use crate::effect::effect;
-use crate::lessons::{Presentation, PresentationExtras, card};
+use crate::lessons::{OpenLesson, Presentation, PresentationExtras, card};
 use crate::link::LinkTarget;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::surface;
-use crate::view::export;
 use crate::view::kit::{button, click, flag, text};
-
-/// The longest address that a slide shows.
-const LONGEST_SHOWN: usize = 160;
 
 /// The button that begins and ends the presentation of the open lesson.
 pub(crate) fn present_button(session: Session) -> AnyView {
@@ -172,6 +169,7 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
         "n" | "N" => change(|extras| extras.has_speaker = !extras.has_speaker),
         "t" | "T" => change(|extras| extras.is_clock_hidden = !extras.is_clock_hidden),
         "q" | "Q" => change(|extras| extras.shows_code = !extras.shows_code),
+        "s" | "S" => browser::focus_first(".lesson-card .slider input"),
         "f" | "F" => browser::ask_for_whole_screen(),
         "b" | "B" | "." => session.lessons().presenting.set(Presentation::Blank),
         "Escape" => session.lessons().end_presenting(),
@@ -195,42 +193,44 @@ pub(crate) fn over_card(session: Session) -> AnyView {
     view! { {room_code::room_code(session)}{end_slide(session)} }.into_any()
 }
 
-/// The slide after the last card of the last lesson, until the teacher goes back.
+/// The slide after the last card of the last lesson, until the teacher goes back: the homework, and the code of
+/// the students' link.
 fn end_slide(session: Session) -> AnyView {
     let is_end = Memo::new(move |_| session.lessons().presenting.get() == Presentation::AtEnd);
     let shown = move || {
-        let open = untrack(|| session.open_lesson()).filter(|_| is_end.get())?;
-        let plan = session.lessons().plan.get_untracked();
-        let is_planned = plan.contains(&open.id);
-        let of_plan =
-            course().filter(|lesson| plan.iter().any(|id| id == lesson.id)).map(|lesson| lesson.title);
-        let known = Plan::of(&plan).filter(|_| is_planned);
-        let homework: Vec<_> =
-            known.iter().flat_map(|plan| plan.parts).filter_map(PlanPart::homework_sentence).collect();
-        let titles = if is_planned { of_plan.collect() } else { vec![open.title.as_str()] };
-        let titles = titles
-            .into_iter()
-            .map(|title| view! { <li>{title.to_owned()}</li> }.into_any())
-            .collect::<Vec<_>>();
-        let address = if is_planned {
-            let ids =
-                known.map_or(plan.join(","), |known| known.for_students().collect::<Vec<_>>().join(","));
-            format!("{}#{}", browser::address(), LinkTarget::Place(Place::Plan(ids)).hash())
-        } else {
-            export::link(session)
-        };
-        // The link of a teacher's own lesson contains the lesson, so it is too long to be copied from a
-        // screen.
-        let address = Some(address).filter(|address| address.len() < LONGEST_SHOWN);
-        Some(
-            view! { <ol class="bullets">{titles}</ol><p>{homework.join(" ")}</p><p>{address}</p> }.into_any(),
-        )
+        if !is_end.get() {
+            return String::new();
+        }
+        untrack(|| session.open_lesson().map(|open| end_words(session, &open))).unwrap_or_default()
     };
     view! {
-        <section class="end-slide" role="status" data-testid="end-slide" hidden=flag(move || !is_end.get())>
-            <h2>"Thank you"</h2>
-            {shown}
-        </section>
+        <section class="end-slide" role="status" data-testid="end-slide" hidden=flag(move || !is_end.get()) inner_html=shown></section>
     }
     .into_any()
+}
+
+fn end_words(session: Session, open: &OpenLesson) -> String {
+    let plan = session.lessons().plan.get();
+    let plan = Some(plan).filter(|plan| plan.use_of(&open.id).is_some());
+    let (titles, homework, address) = match &plan {
+        Some(plan) => {
+            let titles: Vec<_> = plan.presented().map(|lesson| title_of(lesson.id)).collect();
+            let hash = LinkTarget::Place(Place::Plan(plan.to_string())).hash();
+            (titles, plan.homework_sentence(), format!("{}#{hash}", browser::address()))
+        }
+        None => (vec![open.title.as_str()], None, room_code::address(session)),
+    };
+    let titles: String = titles.into_iter().map(|title| format!("<li>{}</li>", escaped(title))).collect();
+    // The first lesson of the course that the class has not, or the one after a single lesson.
+    let next = match &plan {
+        Some(plan) => course().find(|next| plan.use_of(next.id).is_none()),
+        None => course().skip_while(|lesson| lesson.id != open.id).nth(1),
+    };
+    let next = next.map(|next| format!("<p>Next: {}.</p>", escaped(next.title)));
+    format!(
+        "<div><h2>Today</h2><ul class=\"bullets\">{titles}</ul><p><b>{}</b></p>{}</div><div class=\"code-of-class\">{}</div>",
+        escaped(&homework.unwrap_or_default()),
+        next.unwrap_or_default(),
+        room_code::content(&address)
+    )
 }

@@ -47,7 +47,11 @@ fn stage_of(session: Session) -> Option<Stage> {
         let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
         let stage = Stage::new(state, &run.recording, &changes, step, &pool_name);
         let limit = session.player.with(|player| run.series.process_limit(player.steps));
-        stage.with_limit(limit).with_ruler_to_peak(run.series.peaks().1)
+        // A slider moves the memory, and not the ruler below it.
+        let (lesson, card) = (session.open_lesson(), session.lessons().state.with(|state| state.card));
+        let of_sliders = lesson.filter(|lesson| lesson.is_chapter()).map(|lesson| lesson.peak(card, true));
+        let peak = run.series.peaks().1.max(of_sliders.unwrap_or_default());
+        stage.with_limit(limit).with_ruler_to_peak(peak)
     })?;
     if let Some(non_pytorch) = session.lessons().non_pytorch() {
         return Some(stage.as_process_of_whole_device(&non_pytorch.parts, MIN_SHOWN));

@@ -6,14 +6,14 @@ mod plan;
 mod present;
 
 use blockyard_figure::escaped;
-use blockyard_lessons::course;
+use blockyard_lessons::{LECTURES, Plan, title_of};
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::link::LinkTarget;
 use crate::navigation::{Place, TeachersPage};
 use crate::session::Session;
-use crate::view::kit::{select, text};
+use crate::view::kit::{button, click, flag, text};
 
 /// One of the pages, below the links to all of them.
 pub(crate) fn teachers(session: Session, page: TeachersPage) -> AnyView {
@@ -27,7 +27,7 @@ pub(crate) fn teachers(session: Session, page: TeachersPage) -> AnyView {
         "<h1>For teachers</h1><nav class=\"teachers-pages\" aria-label=\"For teachers\">{links}</nav>"
     ));
     let content = match page {
-        TeachersPage::Plan => plan::plans(session),
+        TeachersPage::Plan => plan::plan(session),
         TeachersPage::Present => present::present(session),
         TeachersPage::HandOut => hand_out::hand_out(session),
         TeachersPage::Host => host::host(session),
@@ -35,8 +35,50 @@ pub(crate) fn teachers(session: Session, page: TeachersPage) -> AnyView {
     view! { <main class="page teachers" data-testid="teachers">{head}{content}</main> }.into_any()
 }
 
-fn title_of(id: &str) -> &'static str {
-    course().find(|lesson| lesson.id == id).map_or("", |lesson| lesson.title)
+/// The plan of the class: that of the address, or else the first lecture. Reads signals.
+fn chosen_plan(session: Session) -> Plan {
+    let chosen = session.lessons().class_plan.get();
+    let first = LECTURES.first().map_or("", |lecture| lecture.plan);
+    Plan::from_text(if chosen.is_empty() { first } else { &chosen })
+}
+
+/// The lessons of the plan in a line, with the way to change them.
+fn class_line(session: Session) -> AnyView {
+    let words = text(move || {
+        let plan = chosen_plan(session);
+        let titles: Vec<_> = plan.presented().map(|planned| escaped(title_of(planned.id))).collect();
+        let (minutes, homework) = (plan.minutes(), plan.homework_sentence().unwrap_or_default());
+        let titles = if titles.is_empty() { "no lesson".to_owned() } else { titles.join("; ") };
+        format!(
+            "Your plan, {minutes} min: {titles}. {} <a href=\"#teachers\">Change it</a>",
+            escaped(&homework)
+        )
+    });
+    view! { <p data-testid="class-line" inner_html=words></p> }.into_any()
+}
+
+/// The buttons for the plan: it is presented, printed and given to students.
+fn class_buttons(session: Session) -> AnyView {
+    let now = move || untrack(|| chosen_plan(session));
+    let is_off = flag(move || chosen_plan(session).presented().next().is_none());
+    let sheet = click(move || {
+        let ids: Vec<_> = now().presented().map(|planned| planned.id).collect();
+        session.navigation().go_to(Place::Handout(ids.join(",")));
+    });
+    let link = click(move || {
+        let hash = LinkTarget::Place(Place::Plan(now().to_string())).hash();
+        browser::copy(&format!("{}#{hash}", browser::address()));
+        session.show_note("The link for students is copied: lessons, exercises and homework.");
+    });
+    let present = click(move || session.lessons().present_plan(now()));
+    view! {
+        <div class="cluster" data-testid="class-buttons">
+            <button type="button" class="primary large" data-testid="present-class" disabled=is_off on:click=present>"Present"</button>
+            <button type="button" class="large" data-testid="class-sheet" disabled=is_off on:click=sheet>"Print sheets and keys"</button>
+            {button("large", "copy-plan", "Copy link for students", "One address, with the lessons, exercises and homework", link)}
+        </div>
+    }
+    .into_any()
 }
 
 /// A text with marks. A view of each element would make the download larger.
@@ -47,28 +89,6 @@ pub(super) fn marked(html: String) -> AnyView {
 /// Buttons beside each other.
 pub(super) fn cluster(buttons: Vec<AnyView>) -> AnyView {
     view! { <div class="cluster">{buttons}</div> }.into_any()
-}
-
-/// A choice of one of several names, each with its id.
-fn choice(
-    id: &'static str,
-    label: &'static str,
-    options: Vec<(String, String)>,
-    chosen: RwSignal<String>,
-) -> AnyView {
-    select(id, label, Signal::stored(options), text(move || chosen.get()), move |id| chosen.set(id))
-}
-
-/// Copies the link to these lessons, by their ids with commas between them.
-fn copy_link(session: Session, ids: String) {
-    let hash = LinkTarget::Place(Place::Plan(ids)).hash();
-    browser::copy(&format!("{}#{hash}", browser::address()));
-    session.show_note("The link for students is copied.");
-}
-
-/// A part of the page.
-fn block(class: &'static str, id: &'static str, content: Vec<AnyView>) -> AnyView {
-    view! { <section class=class data-testid=id>{content}</section> }.into_any()
 }
 
 /// A link to a card of a lesson, counted from 0, as HTML. The page follows its own addresses.

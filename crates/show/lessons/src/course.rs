@@ -1,4 +1,4 @@
-//! The course: its lessons, parts and plans of time.
+//! The course: its lessons and parts, and plans for a class.
 
 use crate::error::LessonError;
 use crate::glossary::Glossary;
@@ -52,17 +52,15 @@ pub const PARTS: [CoursePart; 2] = [
     },
 ];
 
-/// A stretch of a course with a class.
+/// What a class does with a lesson of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlanPart {
-    /// How many minutes the stretch takes.
-    pub minutes: u32,
-    /// The lessons of the stretch; none in a break.
-    pub lessons: &'static [PlannedLesson],
-    /// The ids of the lessons that the class reads at home after it.
-    pub homework: &'static [&'static str],
-    /// The task of the class, in words.
-    pub task: &'static str,
+pub enum ClassUse {
+    /// The lesson is presented; its exercise is homework.
+    Presented,
+    /// The lesson is presented, and the class solves its exercise.
+    WithExercise,
+    /// The class reads the lesson at home.
+    AtHome,
 }
 
 /// A lesson in a plan.
@@ -70,178 +68,196 @@ pub struct PlanPart {
 pub struct PlannedLesson {
     /// The lesson's id.
     pub id: &'static str,
-    /// How many minutes the lesson takes with a class, which talks: more than for a reader alone.
-    pub minutes: u32,
-    /// Whether the class solves the lesson's exercise, which else is homework.
-    pub has_exercise: bool,
+    /// What the class does with it.
+    pub class_use: ClassUse,
 }
 
 /// How many minutes a class needs to solve an exercise.
 pub const EXERCISE_MINUTES: u32 = 8;
 
-const fn without_exercise(id: &'static str, minutes: u32) -> PlannedLesson {
-    PlannedLesson { id, minutes, has_exercise: false }
+impl PlannedLesson {
+    /// How many minutes the lesson takes with a class, which talks: more than for a reader alone. None at home.
+    #[must_use]
+    pub fn minutes(&self) -> u32 {
+        match self.class_use {
+            ClassUse::Presented => class_minutes(self.id),
+            ClassUse::WithExercise => class_minutes(self.id) + EXERCISE_MINUTES,
+            ClassUse::AtHome => 0,
+        }
+    }
+
+    const fn word(&self) -> &'static str {
+        match self.class_use {
+            ClassUse::Presented => "",
+            ClassUse::WithExercise => ":exercise",
+            ClassUse::AtHome => ":home",
+        }
+    }
 }
 
-const fn with_exercise(id: &'static str, minutes: u32) -> PlannedLesson {
-    PlannedLesson { id, minutes, has_exercise: true }
+/// How many minutes a lesson takes with a class, without its exercise.
+#[must_use]
+pub fn class_minutes(id: &str) -> u32 {
+    match id {
+        "training" => 18,
+        "nvidia-smi" | "fragmentation" => 16,
+        "tensor" | "what-to-change" => 15,
+        "ranks" => 13,
+        "workspaces" | "streams" => 11,
+        _ => 9,
+    }
 }
 
-/// The task at the end of every plan. Its minutes belong to no lesson, because a class asks questions, and a
-/// vote takes longer than planned.
-const SLACK: &str = "For questions, and for what takes longer.";
-
-const fn slack(minutes: u32) -> PlanPart {
-    PlanPart { minutes, lessons: &[], homework: &[], task: SLACK }
+/// What a class does while a lesson is presented, in words.
+#[must_use]
+pub fn class_task(id: &str) -> &'static str {
+    match id {
+        "tensor" => {
+            "The class answers before each figure is shown. Move the rows: the class says where the segment changes."
+        }
+        "nvidia-smi" => "The class says what nvidia-smi shows before each figure.",
+        "training" => "The class says what the second step needs and what a weight costs. Move the batch.",
+        "fragmentation" => "The class says how large the hole is, and votes before the request that fails.",
+        "what-to-change" => {
+            "The class reads an out-of-memory message aloud, number by number, and says what a list of losses keeps."
+        }
+        "ranks" => "The class says what a rank holds. Move the number of ranks.",
+        _ => "The class answers before each figure is shown.",
+    }
 }
 
-/// A lecture of 45 minutes.
-const FORTY_FIVE_MINUTES: [PlanPart; 3] = [
-    PlanPart {
-        minutes: 15,
-        lessons: &[without_exercise("tensor", 15)],
-        homework: &[],
-        task: "The class answers before each figure is shown. After Escape the chapter has its sliders: the class says where one changes the segment.",
-    },
-    PlanPart {
-        minutes: 24,
-        lessons: &[with_exercise("fragmentation", 24)],
-        homework: &["nvidia-smi", "what-to-change"],
-        task: "The class says how large the hole is, votes before the request that fails, and solves the exercise in pairs.",
-    },
-    slack(6),
-];
-
-/// A lecture of 90 minutes.
-const NINETY_MINUTES: [PlanPart; 4] = [
-    PlanPart {
-        minutes: 23,
-        lessons: &[with_exercise("tensor", 23)],
-        homework: &["nvidia-smi"],
-        task: "The class answers before each figure is shown, and solves the exercise. After Escape the chapter has its sliders.",
-    },
-    PlanPart {
-        minutes: 18,
-        lessons: &[without_exercise("training", 18)],
-        homework: &[],
-        task: "The class says what the second step needs and what a weight costs. After Escape the batch is moved.",
-    },
-    PlanPart {
-        minutes: 40,
-        lessons: &[with_exercise("fragmentation", 25), without_exercise("what-to-change", 15)],
-        homework: &[],
-        task: "The class solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and says what a list of losses keeps.",
-    },
-    slack(9),
-];
-
-/// A course of two hours.
-const TWO_HOURS: [PlanPart; 5] = [
-    PlanPart {
-        minutes: 30,
-        lessons: &[without_exercise("tensor", 14), without_exercise("nvidia-smi", 16)],
-        homework: &[],
-        task: "The class answers before each figure is shown.",
-    },
-    PlanPart { minutes: 10, lessons: &[], homework: &[], task: "A break." },
-    PlanPart {
-        minutes: 26,
-        lessons: &[with_exercise("training", 26)],
-        homework: &[],
-        task: "The class says what the second step needs and what a weight costs, and solves the exercise. After Escape the batch is moved.",
-    },
-    PlanPart {
-        minutes: 40,
-        lessons: &[with_exercise("fragmentation", 25), without_exercise("what-to-change", 15)],
-        homework: &[],
-        task: "The class votes before the request that fails, solves the exercise in pairs, reads an out-of-memory message aloud, number by number, and says what a list of losses keeps.",
-    },
-    slack(14),
-];
-
-/// A way through the course with a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A way through the course with a class: the lessons that are presented, and those for home.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
+    /// The lessons, in their order.
+    pub lessons: Vec<PlannedLesson>,
+}
+
+/// A plan that comes with the course.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lecture {
     /// The name for programs.
     pub id: &'static str,
     /// The name that people see.
     pub title: &'static str,
-    /// The stretches, in order.
-    pub parts: &'static [PlanPart],
+    /// The plan, as [`Plan::from_text`] reads it.
+    pub plan: &'static str,
 }
 
-/// The plans, the shortest first.
-pub const PLANS: [Plan; 3] = [
-    Plan { id: "forty-five-minutes", title: "A lecture of 45 minutes", parts: &FORTY_FIVE_MINUTES },
-    Plan { id: "ninety-minutes", title: "A lecture of 90 minutes", parts: &NINETY_MINUTES },
-    Plan { id: "two-hours", title: "A course of two hours", parts: &TWO_HOURS },
+/// The lectures, the shortest first.
+pub const LECTURES: [Lecture; 3] = [
+    Lecture {
+        id: "forty-five-minutes",
+        title: "A lecture of 45 minutes",
+        plan: "tensor,nvidia-smi:home,fragmentation:exercise,what-to-change:home",
+    },
+    Lecture {
+        id: "ninety-minutes",
+        title: "A lecture of 90 minutes",
+        plan: "tensor:exercise,nvidia-smi:home,training,fragmentation:exercise,what-to-change",
+    },
+    Lecture {
+        id: "two-hours",
+        title: "A course of two hours",
+        plan: "tensor,nvidia-smi,training:exercise,fragmentation:exercise,what-to-change",
+    },
 ];
 
 impl Plan {
-    /// The plan that has these lessons in this order.
+    /// The plan of a text such as `tensor,fragmentation:exercise,nvidia-smi:home`. Lessons that are not known,
+    /// and those that come again, are left out.
     #[must_use]
-    pub fn of(ids: &[String]) -> Option<&'static Self> {
-        PLANS.iter().find(|plan| plan.lessons().map(|lesson| lesson.id).eq(ids))
-    }
-
-    /// The lessons, in order.
-    pub fn lessons(&self) -> impl Iterator<Item = &'static PlannedLesson> {
-        self.parts.iter().flat_map(|part| part.lessons)
-    }
-
-    /// The ids of the lessons, in order.
-    #[must_use]
-    pub fn ids(&self) -> Vec<String> {
-        self.lessons().map(|lesson| lesson.id.to_owned()).collect()
-    }
-
-    /// The lessons that students read, in the order of the course: those of the plan, and the homework.
-    pub fn for_students(&self) -> impl Iterator<Item = &'static str> {
-        let homework = self.parts.iter().flat_map(|part| part.homework).copied();
-        let ids: Vec<&str> = self.lessons().map(|lesson| lesson.id).chain(homework).collect();
-        course().map(|lesson| lesson.id).filter(move |id| ids.contains(id))
-    }
-
-    /// How many minutes the plan takes.
-    #[must_use]
-    pub fn minutes(&self) -> u32 {
-        self.parts.iter().map(|part| part.minutes).sum()
-    }
-
-    /// The minute, from the beginning of the plan, at which a lesson is to end.
-    #[must_use]
-    pub fn end_of(&self, id: &str) -> Option<u32> {
-        let mut minute = 0;
-        for part in self.parts {
-            // A break has no lessons.
-            minute += if part.lessons.is_empty() { part.minutes } else { 0 };
-            for lesson in part.lessons {
-                minute += lesson.minutes;
-                if lesson.id == id {
-                    return Some(minute);
-                }
+    pub fn from_text(text: &str) -> Self {
+        let mut plan = Self::default();
+        for part in text.split(',') {
+            let (id, word) = part.split_once(':').unwrap_or((part, ""));
+            let Some(known) = course().find(|lesson| lesson.id == current_id(id)) else { continue };
+            let class_use = match word {
+                "exercise" => ClassUse::WithExercise,
+                "home" => ClassUse::AtHome,
+                _ => ClassUse::Presented,
+            };
+            if plan.use_of(known.id).is_none() {
+                plan.lessons.push(PlannedLesson { id: known.id, class_use });
             }
         }
-        None
+        plan
     }
-}
 
-impl PlanPart {
-    /// What the class does at home after the stretch, in a sentence: exercises that it has not solved, and
-    /// lessons. `None` without homework.
+    /// What the class does with a lesson; `None` for a lesson that is not in the plan.
+    #[must_use]
+    pub fn use_of(&self, id: &str) -> Option<ClassUse> {
+        self.lessons.iter().find(|planned| planned.id == id).map(|planned| planned.class_use)
+    }
+
+    /// The plan with another use of a lesson, in the order of the course; `None` leaves the lesson out.
+    #[must_use]
+    pub fn with_use(&self, id: &str, class_use: Option<ClassUse>) -> Self {
+        let use_of = |lesson: &'static CourseLesson| {
+            let class_use = if lesson.id == id { class_use } else { self.use_of(lesson.id) };
+            Some(PlannedLesson { id: lesson.id, class_use: class_use? })
+        };
+        Self { lessons: course().filter_map(use_of).collect() }
+    }
+
+    /// The lessons that are presented, in order.
+    pub fn presented(&self) -> impl Iterator<Item = &PlannedLesson> {
+        self.lessons.iter().filter(|planned| planned.class_use != ClassUse::AtHome)
+    }
+
+    /// The minutes of the lessons that are presented.
+    #[must_use]
+    pub fn lesson_minutes(&self) -> u32 {
+        self.lessons.iter().map(PlannedLesson::minutes).sum()
+    }
+
+    /// How many minutes the plan takes: a tenth is left because a class asks questions, and a vote takes longer
+    /// than planned. A multiple of five.
+    #[must_use]
+    pub fn minutes(&self) -> u32 {
+        (self.lesson_minutes() * 10).div_ceil(9).next_multiple_of(5)
+    }
+
+    /// The minute, from the beginning of the plan, at which a lesson is to end; `None` for a lesson that is not
+    /// presented.
+    #[must_use]
+    pub fn end_of(&self, id: &str) -> Option<u32> {
+        let place = self.presented().position(|planned| planned.id == id)?;
+        Some(self.presented().take(place + 1).map(PlannedLesson::minutes).sum())
+    }
+
+    /// What the class does at home, in a sentence: exercises that it has not solved, and lessons. `None` without
+    /// homework.
     #[must_use]
     pub fn homework_sentence(&self) -> Option<String> {
-        let title = |id: &str| course().find(|lesson| lesson.id == id).map_or("", |lesson| lesson.title);
-        let unsolved = self.lessons.iter().filter(|lesson| !lesson.has_exercise).map(|lesson| lesson.id);
-        let exercises: Vec<&str> = unsolved.map(title).collect();
-        let lessons: Vec<&str> = self.homework.iter().map(|id| title(id)).collect();
-        let of = |what: &str, titles: &[&str]| {
-            (!titles.is_empty()).then(|| format!("{what} \"{}\"", titles.join("\", \"")))
+        let of = |wanted: ClassUse, what: &str| {
+            let of_use = self.lessons.iter().filter(|planned| planned.class_use == wanted);
+            let titles: Vec<String> = of_use.map(|planned| format!("\"{}\"", title_of(planned.id))).collect();
+            let plural = if titles.len() > 1 { "s" } else { "" };
+            let of = if what == "exercise" { " of" } else { "" };
+            (!titles.is_empty()).then(|| format!("{what}{plural}{of} {}", titles.join(", ")))
         };
-        let all = [of("exercise of", &exercises), of("lesson", &lessons)];
+        let all = [of(ClassUse::Presented, "exercise"), of(ClassUse::AtHome, "lesson")];
         let all: Vec<String> = all.into_iter().flatten().collect();
         (!all.is_empty()).then(|| format!("Homework: {}.", all.join("; ")))
     }
+}
+
+/// As [`Plan::from_text`] reads it.
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (place, planned) in self.lessons.iter().enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            write!(f, "{comma}{}{}", planned.id, planned.word())?;
+        }
+        Ok(())
+    }
+}
+
+/// The title of a lesson; empty for an id that no lesson has.
+#[must_use]
+pub fn title_of(id: &str) -> &'static str {
+    course().find(|lesson| lesson.id == id).map_or("", |lesson| lesson.title)
 }
 
 /// All lessons, in the order in which to learn from them, without their texts.

@@ -8,7 +8,7 @@
 //! * [`Lesson`], [`PlayedLesson`], [`LessonQuestion`]: a lesson, its runs and its questions.
 //! * [`Exercise`], [`Goal`], [`Grade`]: exercises and the grades of answers.
 //! * [`PARTS`], [`course()`], [`lessons`], [`glossary()`]: the lessons and the glossary that Blockyard brings
-//!   along, and plans of lectures ([`PLANS`]).
+//!   along, and plans of lectures ([`LECTURES`]).
 //! * [`drawn_question`], [`Practice`]: a question with other numbers, and when a reader is asked again.
 //! * [`handout()`]: lessons on paper, with a key for the teacher.
 //! * [`archive_files`], [`exercise_of`], [`GradeRow`]: the files that a class hands in, and their grades.
@@ -135,8 +135,8 @@ mod slider;
 mod text;
 
 pub use course::{
-    CourseLesson, CoursePart, EXERCISE_MINUTES, LessonFile, PARTS, PLANS, Plan, PlanPart, PlannedLesson,
-    course, current_id, glossary, lessons,
+    ClassUse, CourseLesson, CoursePart, EXERCISE_MINUTES, LECTURES, Lecture, LessonFile, PARTS, Plan,
+    PlannedLesson, class_minutes, class_task, course, current_id, glossary, lessons, title_of,
 };
 pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};

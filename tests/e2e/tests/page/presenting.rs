@@ -155,12 +155,13 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
     at("/#teachers", LAPTOP, |page| {
         page.reduced_motion(true)?;
         page.wait_for(&id("teachers"))?;
-        page.click("[data-testid=ninety-minutes] [data-testid=lecture-sheet]")?;
+        page.click(&id("ninety-minutes"))?;
+        page.click(&id("class-sheet"))?;
         page.wait_until("location.hash === '#handout=tensor,training,fragmentation,what-to-change'")?;
         page.wait_text(".handout", "Where training's memory goes: answers")?;
         page.execute("history.back()", &[])?;
         page.wait_for(&id("teachers"))?;
-        page.click("[data-testid=ninety-minutes] [data-testid=present-lecture]")?;
+        page.click(&id("present-class"))?;
         page.wait_until("location.hash === '#lesson=tensor&card=1'")?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
         // The plan has no lesson about nvidia-smi, which is before the lesson about training in the course.
@@ -177,8 +178,10 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
         page.wait_text(&id("end-slide"), "Where training's memory goes")?;
-        page.wait_text(&id("end-slide"), "#plan=tensor,nvidia-smi,training,fragmentation,what-to-change")?;
-        page.wait_text(&id("end-slide"), "Homework: exercise of \"Where training's memory goes\"")?;
+        page.wait_text(&id("end-slide"), "#plan=tensor:exercise,nvidia-smi:home,training,")?;
+        page.wait_text(&id("end-slide"), "Homework: exercises of \"Where training's memory goes\"")?;
+        page.wait_until("document.querySelector('[data-testid=end-slide] svg').clientHeight > 200")?;
+        page.check_accessible()?;
         page.wait_until("location.hash.startsWith('#lesson=what-to-change&card=10')")?;
         page.press(Key::PageUp)?;
         page.wait_until("document.querySelector('[data-testid=end-slide]').hidden").map(drop)
@@ -196,7 +199,7 @@ fn the_speaker_sees_answer_next_card_and_clock_and_the_class_a_code() -> Result<
     at("/#teachers=present", LAPTOP, |page| {
         page.reduced_motion(true)?;
         page.wait_text(&id("in-the-room"), "Count hands")?;
-        page.click(&id("present-chosen"))?;
+        page.click(&id("present-class"))?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
         page.wait_text(&id("clock"), "of 45 min, this lesson to 15")?;
         page.execute("location.hash = '#lesson=reserved&card=2'", &[])?;
@@ -218,6 +221,47 @@ fn the_speaker_sees_answer_next_card_and_clock_and_the_class_a_code() -> Result<
         page.wait_until("document.querySelector('[data-testid=room-code]').hidden")?;
         page.wait_until("location.hash === '#lesson=reserved&card=2&revealed=2'")?;
         page.wait_until("!window.said().includes('The answer.')").map(drop)
+    })
+}
+
+#[test]
+fn a_presented_chapter_has_its_sliders_and_keeps_their_places() -> Result<()> {
+    at("/#lesson=training&card=2&sliders=batch:8", Window { width: 1920, height: 1080 }, |page| {
+        page.reduced_motion(true)?;
+        page.wait_text(".lesson-card", "has 8 ")?;
+        page.click(&id("present"))?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        page.wait_text(&id("card-body"), "has 8 ")?;
+        let reserved =
+            "[...document.querySelectorAll('[data-testid=stage] canvas')].map((it) => it.ariaLabel).join()";
+        let before = page.execute(&format!("return {reserved}"), &[])?;
+        // By keyboard alone: S is the way to the slider, and the arrow keys are its own.
+        page.press('s')?;
+        page.wait_until("document.activeElement.type === 'range'")?;
+        page.press(Key::ArrowRight)?;
+        page.wait_until("!document.querySelector('[data-testid=card-body]').textContent.includes('has 8 ')")?;
+        page.wait_until("document.activeElement.type === 'range'")?;
+        page.wait_until(&format!("{reserved} !== {before}"))?;
+        page.wait_until("/^#lesson=training&card=2&sliders=batch:9$/.test(location.hash)")?;
+        page.check_accessible()?;
+        // The next card has the same memory, and the chapter, too.
+        page.press(Key::PageDown)?;
+        page.wait_until("location.hash === '#lesson=training&card=3&sliders=batch:9'")?;
+        page.press(Key::Escape)?;
+        page.wait_until("!document.documentElement.classList.contains('is-presenting')")?;
+        page.wait_text("[data-card='1']", "has 9 ").map(drop)
+    })
+}
+
+#[test]
+fn a_class_is_asked_what_the_teacher_has_answered() -> Result<()> {
+    at("/#lesson=reserved&card=2", LAPTOP, |page| {
+        page.reduced_motion(true)?;
+        page.click(&id("choice-2"))?;
+        page.wait_text(&id("answer"), "The allocator says")?;
+        page.click(&id("present"))?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        page.wait_text(&id("card-title"), "What will happen?").map(drop)
     })
 }
 

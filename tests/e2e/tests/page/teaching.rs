@@ -190,10 +190,9 @@ fn the_first_screen_leads_to_its_answer_and_to_the_page_for_teachers() -> Result
         page.goto("/")?;
         page.click(&id("door-teachers"))?;
         page.wait_for(&id("teachers"))?;
-        page.wait_text(&id("two-hours"), "Why nvidia-smi did not fall, 16 min")?;
-        page.wait_text(&id("two-hours"), "Where training's memory goes, 26 min with its exercise")?;
-        page.wait_text(&id("two-hours"), "For questions, and for what takes longer.")?;
-        page.wait_text(&id("ninety-minutes"), "Homework: Why nvidia-smi did not fall.")?;
+        page.click(&id("ninety-minutes"))?;
+        page.wait_text(&id("plan-sum"), "80 min, 90 min with questions.")?;
+        page.wait_text(&id("plan-sum"), "; lesson \"Why nvidia-smi did not fall\".")?;
         page.check_accessible()?;
         // Four short pages: nothing is folded away, and each fits one and a half screens.
         for page_of in ["present", "hand-out", "host", ""] {
@@ -325,20 +324,38 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
             "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }",
             &[],
         )?;
+        // A lecture is changed: without its last lesson, and with another one.
+        page.click(&id("ninety-minutes"))?;
+        page.click(&id("present-what-to-change"))?;
+        page.click(&id("home-streams"))?;
+        page.click(&id("exercise-training"))?;
+        page.wait_text(&id("plan-sum"), "73 min, 85 min with questions.")?;
+        page.wait_until(
+            "location.hash === '#teachers&class=tensor:exercise,nvidia-smi:home,training:exercise,fragmentation:exercise,streams:home'",
+        )?;
+        page.execute("location.reload()", &[])?;
+        page.wait_text(&id("plan-sum"), "73 min, 85 min with questions.")?;
+        page.execute(
+            "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }",
+            &[],
+        )?;
         page.execute("location.hash = '#teachers=host'", &[])?;
         page.wait_for(&id("copy-index-markdown"))?;
-        crate::choose(page, "index-lessons", "ninety-minutes")?;
         page.click(&id("copy-index-markdown"))?;
         page.wait_until("window.copied?.startsWith('1. [What a tensor costs](http')")?;
-        page.wait_until("window.copied?.includes('#lesson=what-to-change&card=1) (12 min)')")?;
+        page.wait_until("window.copied?.includes('#lesson=streams&card=1) (5 min), [exercise](')")?;
+        page.wait_until(
+            "window.copied?.includes('Homework: lessons \"Why nvidia-smi did not fall\", \"Streams')",
+        )?;
         crate::choose(page, "embed-lesson", "pools")?;
         page.click(&id("copy-embed"))?;
         page.wait_until("window.copied?.startsWith('<iframe src=') && window.copied.includes('?embed=lesson#lesson=pools&card=1')")?;
         page.execute("location.hash = '#teachers'", &[])?;
-        page.click("[data-testid=ninety-minutes] [data-testid=copy-plan]")?;
-        page.wait_until("window.copied?.includes('#plan=tensor,nvidia-smi,training,')")?;
+        page.click(&id("copy-plan"))?;
+        page.wait_until("window.copied?.includes('#plan=tensor:exercise,nvidia-smi:home,training:')")?;
         page.execute("location.hash = window.copied.split('#')[1]", &[])?;
         page.wait_text(&id("plan"), "Why it fails with memory free")?;
+        page.wait_text(&id("homework"), "Homework: lessons \"Why nvidia-smi did not fall\"")?;
         ensure!(page.count("[data-testid=plan] li")? == 5, "the lessons of the plan and its homework");
         page.check_accessible()?;
         page.click("[data-testid=plan] li:nth-child(2) a")?;
@@ -372,7 +389,11 @@ fn an_author_writes_python_and_sees_the_figure_of_its_run() -> Result<()> {
             "document.querySelector('[data-testid=card-figure]').ariaLabel.includes('llocated 10 MiB')",
         )?;
         page.execute(write, &[json!("b = a + 1"), json!("b = nothing + 1")])?;
-        wait_long(page, &id("program-state"), "name 'nothing' is not defined")?;
+        wait_long(page, &id("lesson-findings"), ": NameError: name 'nothing' is not defined")?;
+        page.click(&format!("{} button", id("lesson-findings")))?;
+        page.wait_until(
+            "document.activeElement.value.slice(document.activeElement.selectionStart).startsWith('b = nothing')",
+        )?;
         page.execute(write, &[json!("b = nothing + 1"), json!("b = a + 1")])?;
         wait_long(page, &id("lesson-verdict"), "It plays")?;
         page.check_accessible()?;

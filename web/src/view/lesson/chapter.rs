@@ -2,7 +2,7 @@
 //! lesson again.
 
 use blockyard_figure::{Changes, Size, Stage, StageForm, StageView, breakdown_text};
-use blockyard_lessons::{LessonQuestion, PlayedLesson, Slider, card_stage};
+use blockyard_lessons::{LessonQuestion, PlayedLesson, card_stage};
 use blockyard_record::{MemoryState, Recording};
 use blockyard_workload::Workload;
 use leptos::ev;
@@ -11,6 +11,7 @@ use leptos::prelude::*;
 
 use super::answer::answer_field;
 use super::room::Rooms;
+use super::slider::sliders;
 use super::{categories, exercise_view, question};
 use crate::browser;
 use crate::effect::effect;
@@ -18,7 +19,7 @@ use crate::lessons::{GivenAnswer, OpenLesson, color_training, has_category, trai
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface;
-use crate::view::kit::{button, click, flag, on, text};
+use crate::view::kit::{button, click, flag, text};
 use crate::view::practice;
 use crate::view::prose;
 use crate::view::stage::SMALL_PX;
@@ -34,8 +35,6 @@ const OF_A_STEP: [usize; 2] = [1, 3];
 struct Chapter {
     session: Session,
     lesson: StoredValue<PtrEq<OpenLesson>>,
-    /// The positions of the sliders, in the order of the lesson.
-    positions: RwSignal<Vec<usize>>,
     /// The lesson at these positions; `None` where the text of a reader's own lesson is wrong there.
     played: Memo<Option<PtrEq<PlayedLesson>>>,
     /// The cards whose answer is not shown yet.
@@ -65,7 +64,7 @@ pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     });
     let kept = StoredValue::new(lesson.clone());
     let rooms = Rooms::new(kept);
-    let shown = Chapter { session, lesson: kept, positions, played, asked, rooms };
+    let shown = Chapter { session, lesson: kept, played, asked, rooms };
     shown.follow_scroll();
     let read = Memo::new(move |_| lessons.state.with(|state| state.card));
     effect(move || rooms.make(read.get()));
@@ -171,7 +170,6 @@ impl Chapter {
         let area = NodeRef::<html::Div>::new();
         let canvas = NodeRef::<html::Canvas>::new();
         let size = surface::size_of(area);
-        let peaks = self.lesson.with_value(|lesson| lesson.peaks());
         let stage = Memo::new(move |_| {
             if self.shows_own_run() {
                 return session.with_state(|run, state| {
@@ -181,7 +179,8 @@ impl Chapter {
             }
             let (played, card) = self.shown_moment()?;
             let (stage, words) = card_stage(&played, card, self.is_asked(card)).ok()??;
-            Some((stage.with_ruler_to_peak(peaks.get(card).copied().unwrap_or_default()), words))
+            let peak = self.lesson.with_value(|lesson| lesson.peak(card, false));
+            Some((stage.with_ruler_to_peak(peak), words))
         });
         surface::keep_drawn(session, canvas, size, move |size: Size| {
             let (form, least_height_px) = if size.width_px < SMALL_PX {
@@ -239,12 +238,11 @@ impl Chapter {
         let session = self.session;
         let (title, question, exercise, sliders) = self.lesson.with_value(|lesson| {
             let shown = lesson.cards.get(card);
-            let sliders: Vec<_> = lesson.sliders.iter().cloned().enumerate().collect();
             (
                 shown.map(|shown| shown.title.clone()).unwrap_or_default(),
                 shown.and_then(|shown| shown.question.clone()),
                 shown.and_then(|shown| shown.exercise.clone()),
-                sliders.into_iter().filter(|(_, slider)| slider.cards().contains(&card)).collect::<Vec<_>>(),
+                sliders(session, &lesson.sliders, card),
             )
         });
         let words = Memo::new(move |before: Option<&Vec<_>>| {
@@ -253,10 +251,6 @@ impl Chapter {
             now.or_else(|| before.cloned()).unwrap_or_default()
         });
         let body = move || words.with(|words| prose::blocks(session, words));
-        let sliders = sliders
-            .into_iter()
-            .map(|(index, slider)| self.slider_view(index, &slider, card))
-            .collect::<Vec<_>>();
         let question = question.map(|question| self.question_view(card, &question));
         let exercise = exercise.map(|exercise| exercise_view(session, exercise));
         let is_asked = flag(move || self.is_asked(card));
@@ -286,36 +280,6 @@ impl Chapter {
                 {exercise}
                 </div>
             </section>
-        }
-        .into_any()
-    }
-
-    fn slider_view(self, index: usize, slider: &Slider, card: usize) -> AnyView {
-        // The first card of a slider names it in tests.
-        let id = match slider.cards() {
-            [first, ..] if *first != card => format!("slider-{index}-again-{card}"),
-            _ => format!("slider-{index}"),
-        };
-        let position = move || self.positions.with(|positions| positions.get(index).copied().unwrap_or(0));
-        let stops = slider.clone();
-        let value = text(move || stops.value(position()));
-        let moved = on(move |event: ev::Event| {
-            let Ok(position) = event_target_value(&event).parse() else { return };
-            self.positions.update(|positions| {
-                if let Some(place) = positions.get_mut(index) {
-                    *place = position;
-                }
-            });
-        });
-        view! {
-            <label class="slider">
-                <span>{slider.label().to_owned()}": "<output class="value">{value}</output></span>
-                <input
-                    type="range" min="0" step="1" max=slider.stop_count().saturating_sub(1).to_string()
-                    data-testid=id aria-valuetext=value
-                    prop:value=text(move || position().to_string()) on:input=moved
-                />
-            </label>
         }
         .into_any()
     }

@@ -31,7 +31,7 @@ pub(crate) fn room_code(session: Session) -> AnyView {
 }
 
 /// The address of the card without the answer and without solutions. Reads signals.
-fn address(session: Session) -> String {
+pub(super) fn address(session: Session) -> String {
     let mut link = Link { revealed: None, step: None, solution: None, ..session.navigation().link() };
     if let LinkTarget::LessonText { text, is_for_class, .. } = &mut link.target {
         (*text, *is_for_class) = (without_solutions(text), true);
@@ -39,7 +39,8 @@ fn address(session: Session) -> String {
     format!("{}#{}", browser::address(), link.write())
 }
 
-fn content(address: &str) -> String {
+/// The code of an address with the address below it, as HTML.
+pub(super) fn content(address: &str) -> String {
     let code = Some(address).filter(|address| address.len() <= MAX_CHARS);
     let Some(svg) = code.and_then(svg) else {
         return "<p>The link of this lesson is too long for a code. Put the lesson on a web server: <code>blockyard site</code>.</p>".to_owned();

@@ -62,7 +62,7 @@ fn open(session: Session) {
     if let Some(root) = document.document_element() {
         root.set_inner_html(&format!(
             "<head>{HEAD}</head><body><p id=\"clock\"></p><div id=\"card\"></div>\
-             <p><small>Page down, Space: on. Page up: back. B: dark. Q: QR code. Move this window to your own screen, then press F in the other window.</small></p></body>"
+             <p><small>Page down, Space: on. Page up: back. S, arrows: slider. B: dark. Q: QR code. Move this window to your own screen, then press F in the other window.</small></p></body>"
         ));
     }
     browser::listen(&document, "keydown", move |event: ev::KeyboardEvent| {

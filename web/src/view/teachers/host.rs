@@ -1,20 +1,21 @@
 //! The page for teachers about lessons on other pages and servers.
 
-use blockyard_lessons::{PLANS, course};
+use blockyard_lessons::{ClassUse, Plan, PlannedLesson, course, title_of};
 use leptos::prelude::*;
 
-use super::{choice, cluster, frame, marked, title_of};
+use super::{chosen_plan, class_line, cluster, frame, marked};
 use crate::browser;
 use crate::link::LinkTarget;
 use crate::session::Session;
-use crate::view::kit::{button, click};
+use crate::view::kit::{button, check, click, select, text};
 use crate::view::lessons::summaries;
 
 pub(super) fn host(session: Session) -> Vec<AnyView> {
     let mut content = vec![marked(
-        "<h2>A list of links</h2><p>For the page of your course: each lesson with its minutes.</p>"
+        "<h2>A list of links</h2><p>For the page of your course: each lesson with its minutes and its exercise, and the homework.</p>"
             .to_owned(),
     )];
+    content.push(class_line(session));
     content.push(links(session));
     content.push(marked("<h2>A lesson in a frame</h2><p>A learning platform shows the whole lesson. 640 x 400 pixels are enough.</p>".to_owned()));
     content.push(frames(session));
@@ -30,52 +31,65 @@ them. <code>python -m http.server -d course</code> shows it. The command comes w
 <dt>Privacy</dt><dd>No account, no server of ours. Answers and progress stay in each reader's browser.</dd>
 <dt>License</dt><dd>Page, lessons and figures may be used, changed and passed on under MIT or Apache-2.0.</dd></dl>";
 
-/// The buttons that copy the links to the lessons of a plan, or to all.
+/// The buttons that copy the links to the lessons of the class's plan, or to all.
 fn links(session: Session) -> AnyView {
-    let chosen = RwSignal::new(String::new());
-    let options = PLANS.iter().map(|plan| (plan.id.to_owned(), plan.title.to_owned()));
-    let options: Vec<_> = [(String::new(), "All lessons".to_owned())].into_iter().chain(options).collect();
-    let ids = move || -> Vec<String> {
-        match PLANS.iter().find(|plan| chosen.with_untracked(|chosen| chosen == plan.id)) {
-            Some(plan) => plan.ids(),
-            None => course().map(|lesson| lesson.id.to_owned()).collect(),
-        }
-    };
+    let is_all = RwSignal::new(false);
     let of_form = move |is_html: bool| {
         click(move || {
-            browser::copy(&index(&browser::address(), &ids(), is_html));
+            let plan = if is_all.get_untracked() {
+                let all =
+                    course().map(|lesson| PlannedLesson { id: lesson.id, class_use: ClassUse::WithExercise });
+                Plan { lessons: all.collect() }
+            } else {
+                untrack(|| chosen_plan(session))
+            };
+            browser::copy(&index(&browser::address(), &plan, is_html));
             session.show_note("The list is copied.");
         })
     };
     cluster(vec![
-        choice("index-lessons", "Lessons of the list", options, chosen),
+        check("index-all", "All lessons", "Else those of your plan", is_all.into(), move |on| is_all.set(on)),
         button("primary large", "copy-index-html", "Copy as HTML", "", of_form(true)),
         button("large", "copy-index-markdown", "Copy as Markdown", "", of_form(false)),
     ])
 }
 
-/// Lessons as a list of links for a course page, each with the minutes of a reader.
-fn index(address: &str, ids: &[String], is_html: bool) -> String {
+/// Lessons as a list of links for a course page, each with the minutes of a reader and its exercise, and the
+/// homework after them.
+fn index(address: &str, plan: &Plan, is_html: bool) -> String {
     let listed = summaries();
-    let line = |id: &String| {
-        let link = format!("{address}#{}", LinkTarget::Lesson { id: id.clone(), card: 1 }.hash());
-        let title = title_of(id);
-        let minutes = listed.iter().find(|lesson| lesson.id == id).and_then(|lesson| lesson.minutes);
-        let minutes = minutes.map(|minutes| format!(" ({minutes} min)")).unwrap_or_default();
+    let link = |id: &str, card: usize, words: &str| {
+        let link = format!("{address}#{}", LinkTarget::Lesson { id: id.to_owned(), card }.hash());
         if is_html {
-            format!("<li><a href=\"{}\">{title}</a>{minutes}</li>\n", link.replace('&', "&amp;"))
+            format!("<a href=\"{}\">{words}</a>", link.replace('&', "&amp;"))
         } else {
-            format!("1. [{title}]({link}){minutes}\n")
+            format!("[{words}]({link})")
         }
     };
-    let lines: String = ids.iter().map(line).collect();
-    if is_html { format!("<ol>\n{lines}</ol>\n") } else { lines }
+    let line = |planned: &PlannedLesson| {
+        let id = planned.id;
+        let lesson = listed.iter().find(|lesson| lesson.id == id);
+        let minutes = lesson.and_then(|lesson| lesson.minutes);
+        let minutes = minutes.map(|minutes| format!(" ({minutes} min)")).unwrap_or_default();
+        // The exercise is the last card.
+        let cards = lesson.map_or(1, |lesson| lesson.cards);
+        let words = format!("{}{minutes}, {}", link(id, 1, title_of(id)), link(id, cards, "exercise"));
+        if is_html { format!("<li>{words}</li>\n") } else { format!("1. {words}\n") }
+    };
+    let lines: String = plan.lessons.iter().map(line).collect();
+    let homework = plan.homework_sentence().unwrap_or_default();
+    match (is_html, homework.is_empty()) {
+        (true, true) => format!("<ol>\n{lines}</ol>\n"),
+        (true, false) => format!("<ol>\n{lines}</ol>\n<p>{homework}</p>\n"),
+        (false, true) => lines,
+        (false, false) => format!("{lines}\n{homework}\n"),
+    }
 }
 
 /// The button that copies the frame of a lesson.
 fn frames(session: Session) -> AnyView {
     let lesson = RwSignal::new(course().next().map_or_else(String::new, |lesson| lesson.id.to_owned()));
-    let options = course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned())).collect();
+    let options: Vec<_> = course().map(|lesson| (lesson.id.to_owned(), lesson.title.to_owned())).collect();
     let copy = click(move || {
         let id = lesson.get_untracked();
         let hash = LinkTarget::Lesson { id: id.clone(), card: 1 }.hash();
@@ -83,7 +97,13 @@ fn frames(session: Session) -> AnyView {
         session.show_note("The frame is copied. Paste it where your page takes HTML.");
     });
     cluster(vec![
-        choice("embed-lesson", "Lesson of the frame", options, lesson),
+        select(
+            "embed-lesson",
+            "Lesson of the frame",
+            Signal::stored(options),
+            text(move || lesson.get()),
+            move |id| lesson.set(id),
+        ),
         button("primary large", "copy-embed", "Copy the frame", "HTML for your page", copy),
     ])
 }
@@ -95,16 +115,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_is_a_list_of_links_in_the_order_of_the_plan() {
-        let ids = ["reserved".to_owned(), "tensor".to_owned()];
+    fn an_index_has_lessons_exercises_and_homework_in_the_order_of_the_plan() {
+        let plan = Plan::from_text("tensor,reserved:home");
         assert_eq!(
-            index("https://a.example/", &ids, false),
-            "1. [Allocated and reserved](https://a.example/#lesson=reserved&card=1) (4 min)\n\
-             1. [What a tensor costs](https://a.example/#lesson=tensor&card=1) (10 min)\n"
+            index("https://a.example/", &plan, false),
+            "1. [What a tensor costs](https://a.example/#lesson=tensor&card=1) (10 min), [exercise](https://a.example/#lesson=tensor&card=10)\n\
+             1. [Allocated and reserved](https://a.example/#lesson=reserved&card=1) (4 min), [exercise](https://a.example/#lesson=reserved&card=6)\n\n\
+             Homework: exercise of \"What a tensor costs\"; lesson \"Allocated and reserved\".\n"
         );
-        let html = index("https://a.example/", &ids, true);
+        let html = index("https://a.example/", &plan, true);
         assert!(
-            html.starts_with("<ol>\n<li><a href=\"https://a.example/#lesson=reserved&amp;card=1\">Allocated and reserved</a> (4 min)</li>"),
+            html.starts_with("<ol>\n<li><a href=\"https://a.example/#lesson=tensor&amp;card=1\">What a tensor costs</a> (10 min), <a")
+                && html.ends_with("</ol>\n<p>Homework: exercise of \"What a tensor costs\"; lesson \"Allocated and reserved\".</p>\n"),
             "{html}"
         );
     }

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
-    CourseLesson, EXERCISE_MINUTES, Exercise, ExerciseLanguage, Inline, Lesson, PARTS, PLANS, PlanPart,
-    PlayedLesson, PracticeQuestion, RightAnswers, Slider, TextBlock, course, current_id, glossary, lessons,
-    plain,
+    ClassUse, CourseLesson, Exercise, ExerciseLanguage, Inline, LECTURES, Lecture, Lesson, PARTS, Plan,
+    PlayedLesson, PracticeQuestion, RightAnswers, Slider, TextBlock, class_minutes, class_task, course,
+    current_id, glossary, lessons, plain,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -236,23 +236,42 @@ fn the_same_lesson_always_says_the_same() {
 
 /// A plan is kept only if each lesson has the time that its cards and questions take.
 #[test]
-fn each_plan_has_the_time_that_its_lessons_take() {
-    let played = played();
+fn a_lesson_has_the_time_with_a_class_that_its_cards_and_questions_take() {
     let count = |count: usize| u32::try_from(count).unwrap();
-    for stretch in PLANS.iter().flat_map(|plan| plan.parts) {
-        for planned in stretch.lessons {
-            let lesson = played.iter().find(|lesson| lesson.id == planned.id).unwrap();
-            let cards = lesson.cards.iter().filter(|card| card.exercise.is_none()).count();
-            let questions = lesson.cards.iter().filter(|card| card.question.is_some()).count();
-            // With a class: one minute for each card, and one more for each question.
-            let exercise = if planned.has_exercise { EXERCISE_MINUTES } else { 0 };
-            let least = count(cards + questions) + exercise;
-            assert!(
-                planned.minutes >= least,
-                "{planned:?} has {cards} cards and {questions} questions: {least} minutes"
-            );
-        }
+    for lesson in played() {
+        let cards = lesson.cards.iter().filter(|card| card.exercise.is_none()).count();
+        let questions = lesson.cards.iter().filter(|card| card.question.is_some()).count();
+        // One minute for each card, and one more for each question.
+        let (least, minutes) = (count(cards + questions), class_minutes(&lesson.id));
+        assert!(
+            minutes >= least,
+            "{} has {cards} cards and {questions} questions: {least} minutes",
+            lesson.id
+        );
+        // A plan counts the exercise of each lesson.
+        assert_eq!(lesson.cards.len() - cards, 1, "{}", lesson.id);
     }
+}
+
+#[test]
+fn a_plan_is_a_text_that_can_be_changed() {
+    let text = "tensor,nvidia-smi:home,fragmentation:exercise,what-to-change:home";
+    let plan = Plan::from_text(text);
+    assert_eq!(plan.to_string(), text);
+    assert_eq!((plan.lesson_minutes(), plan.minutes()), (39, 45));
+    assert_eq!((plan.end_of("tensor"), plan.end_of("fragmentation")), (Some(15), Some(39)));
+    assert_eq!(plan.end_of("nvidia-smi"), None);
+    assert_eq!(
+        plan.homework_sentence().unwrap(),
+        "Homework: exercise of \"What a tensor costs\"; lessons \"Why nvidia-smi did not fall\", \"What to change, and how one knows\"."
+    );
+    let other = plan.with_use("tensor", Some(ClassUse::WithExercise)).with_use("what-to-change", None);
+    let other = other.with_use("nvidia-smi", None).with_use("training", Some(ClassUse::Presented));
+    assert_eq!(other.to_string(), "tensor:exercise,training,fragmentation:exercise");
+    // The order of a link is kept; lessons have former names, and some are not known.
+    assert_eq!(Plan::from_text("cache,tensor,unknown,tensor:home").to_string(), "nvidia-smi,tensor");
+    let solved = Plan::from_text("tensor:exercise");
+    assert_eq!((solved.homework_sentence(), Plan::default().minutes()), (None, 0));
 }
 
 /// A lesson comes after the lessons whose words it uses, in the course and in each plan.
@@ -269,8 +288,9 @@ fn a_lesson_comes_after_those_that_it_builds_on() {
             );
         }
     }
-    for plan in PLANS {
-        let ids: Vec<&str> = plan.lessons().map(|planned| planned.id).collect();
+    for lecture in LECTURES {
+        let plan = Plan::from_text(lecture.plan);
+        let ids: Vec<&str> = plan.presented().map(|planned| planned.id).collect();
         for (place, id) in ids.iter().enumerate() {
             for needed in known(id).needs {
                 assert!(ids[..place].contains(needed), "{id} needs {needed} in {ids:?}");
@@ -330,38 +350,23 @@ fn the_document_of_plans_lists_every_lesson() {
     let headings: Vec<&str> = teaching.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     assert_eq!(headings, PARTS.map(|part| part.title));
     let mut hours = "";
-    for (plan, total) in PLANS.iter().zip([45, 90, 120]) {
-        let (title, stretches) = (plan.title, plan.parts);
-        assert_eq!(plan.minutes(), total, "{title}");
+    for (Lecture { title, plan: text, .. }, total) in LECTURES.iter().zip([45, 90, 110]) {
+        let plan = Plan::from_text(text);
+        assert_eq!((plan.minutes(), plan.to_string().as_str()), (total, *text), "{title}");
         let heading = format!("## {title}\n");
         hours = teaching.split(&heading).nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
         let minutes = |line: &str| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok();
         assert_eq!(hours.lines().filter_map(minutes).sum::<u32>(), total, "{title}");
-        for part in stretches {
-            let PlanPart { minutes, lessons, homework, task } = part;
-            assert!(homework.iter().all(|id| course().any(|lesson| lesson.id == *id)), "{homework:?}");
-            let home = part.homework_sentence().map(|words| format!(" {words}")).unwrap_or_default();
-            let named = lessons.iter().map(|planned| {
-                let exercise = if planned.has_exercise { " with its exercise" } else { "" };
-                format!("`{}` {}{exercise}", planned.id, planned.minutes)
-            });
-            let named: Vec<_> = named.collect();
-            let named = named.join(", ");
-            let row = format!(
-                "| {minutes} |{} | {task}{home} |",
-                if named.is_empty() { named } else { format!(" {named}") }
-            );
+        for planned in plan.presented() {
+            let has_exercise = planned.class_use == ClassUse::WithExercise;
+            let exercise = if has_exercise { " with its exercise" } else { "" };
+            let (id, minutes) = (planned.id, planned.minutes());
+            let row = format!("| {minutes} | `{id}`{exercise} | {} |", class_task(id));
             assert!(hours.contains(&row), "no row {row}");
-            let sum: u32 = lessons.iter().map(|planned| planned.minutes).sum();
-            assert!(sum == *minutes || lessons.is_empty(), "{sum} of {minutes} minutes");
         }
-        // A tenth is left for questions, at the end.
-        let (last, planned) = stretches.split_last().unwrap();
-        let sum: u32 = planned.iter().map(|stretch| stretch.minutes).sum();
-        assert!(
-            last.lessons.is_empty() && 10 * sum <= 9 * total,
-            "{title}: {sum} of {total} minutes are planned"
-        );
+        let home = plan.homework_sentence().unwrap();
+        let said = hours.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(&home), "{home}");
     }
     for CourseLesson { id, .. } in course() {
         assert!(hours.contains(&format!("`{id}`")), "the course says nothing of {id}");
