@@ -93,8 +93,8 @@ impl OpenLesson {
         Lesson::parse_at(&self.text, positions).and_then(|lesson| lesson.play())
     }
 
-    /// The open lesson with its sliders at these positions; `None` where they stand there, and where the text of
-    /// a reader's own lesson is wrong there.
+    /// The open lesson with its sliders at these positions; `None` if they have these positions already, or if the
+    /// text of a reader's own lesson is wrong with them.
     pub(super) fn at(&self, positions: &[usize]) -> Option<Self> {
         let is_other = !self.text.is_empty() && self.positions != positions;
         let played = is_other.then(|| self.moved(positions).ok())??;

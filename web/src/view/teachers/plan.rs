@@ -58,7 +58,7 @@ fn row(session: Session, lesson: &'static CourseLesson) -> AnyView {
         check(format!("{name}-{id}"), label, title, is_on, move |is_on| {
             let changed = untrack(|| chosen_plan(session)).with_use(id, if is_on { Some(on) } else { off });
             let text = changed.to_string();
-            // An empty text is no plan yet.
+            // An empty text means that none was chosen yet.
             session.lessons().class_plan.set(if text.is_empty() { "none".to_owned() } else { text });
         })
     };
