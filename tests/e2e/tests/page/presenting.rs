@@ -238,7 +238,7 @@ fn a_presented_chapter_has_its_sliders_and_keeps_their_places() -> Result<()> {
         // By keyboard alone: S is the way to the slider, and the arrow keys are its own.
         page.press('s')?;
         page.wait_until("document.activeElement.type === 'range'")?;
-        page.press(Key::ArrowRight)?;
+        page.press(Key::Right)?;
         page.wait_until("!document.querySelector('[data-testid=card-body]').textContent.includes('has 8 ')")?;
         page.wait_until("document.activeElement.type === 'range'")?;
         page.wait_until(&format!("{reserved} !== {before}"))?;
