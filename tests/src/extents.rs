@@ -31,7 +31,6 @@ impl<T: Copy + Eq> Extents<T> {
     }
 
     /// The values from `start` to `end`, in order, without a gap: `None` where no value is set.
-    #[must_use]
     pub fn pieces(&self, start: u64, end: u64) -> Vec<(u64, u64, Option<T>)> {
         let mut pieces = Vec::new();
         let mut at = start;

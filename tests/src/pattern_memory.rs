@@ -62,7 +62,6 @@ pub(crate) const fn patterned(addr: DeviceAddr, size: Bytes, pattern: u32) -> Pa
 
 /// The i-th word of memory that is filled with a pattern: no two words of one fill are the same, so that
 /// memory that shows in two places is found too.
-#[must_use]
 pub const fn word_at(pattern: u32, index: u32) -> u32 {
     pattern.wrapping_add(index.wrapping_mul(0x9e37_79b1))
 }

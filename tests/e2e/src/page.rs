@@ -179,7 +179,6 @@ impl Page {
     }
 
     /// The address of the page's server, with a slash at the end.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }

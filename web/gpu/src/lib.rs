@@ -43,25 +43,21 @@ pub async fn open() -> Result<OpenGpu, JsValue> {
 #[allow(clippy::missing_errors_doc, reason = "the module says how errors are reported")]
 impl OpenGpu {
     /// The adapter's name.
-    #[must_use]
     pub fn name(&self) -> String {
         self.gpu.info().name.clone()
     }
 
     /// Whether the adapter is software, which computes on the processor.
-    #[must_use]
     pub fn is_software(&self) -> bool {
         self.gpu.info().is_software
     }
 
     /// The largest segment, in bytes.
-    #[must_use]
     pub fn largest_buffer(&self) -> u64 {
         self.gpu.info().largest_buffer.get()
     }
 
     /// The most bytes that one compute pass can access.
-    #[must_use]
     pub fn largest_binding(&self) -> u64 {
         self.gpu.info().largest_binding.get()
     }

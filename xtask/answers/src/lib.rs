@@ -35,7 +35,6 @@ pub fn files() -> Result<Vec<WrittenFile>> {
 }
 
 /// The repository's root.
-#[must_use]
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

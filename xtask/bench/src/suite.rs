@@ -67,7 +67,6 @@ impl Suite {
 }
 
 /// Traces that allocate and free a block of one size `pairs` times, one trace for each size.
-#[must_use]
 pub fn ping_pongs(pairs: usize) -> Vec<OperationList> {
     let sizes = [("1KiB", 1 << 10), ("2MiB", 2 << 20), ("64MiB", 64 << 20)];
     sizes.map(|(name, size)| OperationList::ping_pong(&format!("pingpong_{name}"), size, pairs)).into()

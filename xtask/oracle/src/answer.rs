@@ -120,7 +120,6 @@ impl fmt::Display for AnswerDifference {
 
 /// The first fact that differs: replies and statistics in order, then the trace, then segments with their
 /// blocks.
-#[must_use]
 pub fn first_difference(expected: &SequenceResult, found: &SequenceResult) -> Option<AnswerDifference> {
     let steps = expected.steps.len().max(found.steps.len());
     (0..steps)
@@ -189,14 +188,12 @@ impl fmt::Display for ReturnValue {
 }
 
 /// A trace entry in words.
-#[must_use]
 pub fn entry_text(entry: &TraceEntry) -> String {
     let TraceEntry { action, addr, size, stream } = entry;
     format!("{action} {addr:#x} {} {stream}", size.get())
 }
 
 /// A segment and its blocks in words, which contain every compared fact.
-#[must_use]
 pub fn segment_text(segment: &Segment) -> String {
     let Segment { addr, size, stream, pool_id, is_large, is_expandable, sums, blocks } = segment;
     let half = if *is_large { "large" } else { "small" };

@@ -109,7 +109,6 @@ pub fn fuzz(
 }
 
 /// The seed of the sequence with this index in a run.
-#[must_use]
 pub fn sequence_seed(seed: u64, index: u64) -> u64 {
     fastrand::Rng::with_seed(seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15)).u64(..)
 }
@@ -204,7 +203,6 @@ impl FuzzSummary {
     }
 
     /// Operations a second.
-    #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

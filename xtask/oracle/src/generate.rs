@@ -15,7 +15,6 @@ use settings::Choice;
 use sizes::Sizes;
 
 /// The sequence of a seed, for a release of PyTorch.
-#[must_use]
 pub fn sequence(seed: u64, release: Release) -> Sequence {
     let mut rng = Rng::with_seed(seed);
     let choice = settings::choose(&mut rng, release);

@@ -36,7 +36,6 @@ const SPLIT_LIMIT: &str = "max_split_size_mb:";
 /// The sequence with only those operations that may follow each other, tensors and pools numbered again.
 ///
 /// Every part of a sequence becomes a sequence again this way.
-#[must_use]
 pub fn restricted(sequence: &Sequence) -> Sequence {
     let mut rules = Rules::new(sequence);
     let mut operations = Vec::with_capacity(sequence.operations.len());
@@ -124,7 +123,6 @@ impl Rules {
     }
 
     /// The release of PyTorch whose library runs the sequence.
-    #[must_use]
     pub fn release(&self) -> Release {
         self.release
     }

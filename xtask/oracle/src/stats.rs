@@ -30,7 +30,6 @@ const OVERSIZE: usize = ARRAYS.len() * POOLS.len() * MEMBERS.len() + 2;
 
 /// The statistics in the order of this module; `private_pools` has the reserved bytes of each private pool
 /// that ever existed.
-#[must_use]
 pub fn words(stats: &Stats, private_pools: &BTreeMap<PoolId, StatArray>, release: Release) -> Vec<i64> {
     let mut words = oldest_words(stats).to_vec();
     if release.dialect() == Dialect::Ascend {
@@ -91,7 +90,6 @@ fn oldest_words(stats: &Stats) -> [i64; OLDEST_COUNT] {
 }
 
 /// The name of the statistic at `index`, as `memory_stats()` writes it.
-#[must_use]
 pub fn key(index: usize) -> String {
     let member = |index: usize| MEMBERS[index % MEMBERS.len()];
     let in_arrays = OVERSIZE - 2;
@@ -124,7 +122,6 @@ pub fn key(index: usize) -> String {
 }
 
 /// A hash of all statistics; `native/driver.cpp` computes the same number.
-#[must_use]
 pub fn digest(words: &[i64]) -> u64 {
     let mut lanes = [1_u64, 2];
     for (index, word) in words.iter().enumerate() {

@@ -102,7 +102,6 @@ impl Fixture {
     }
 
     /// The text, which [`Fixture::parse`] reads.
-    #[must_use]
     pub fn text(&self) -> String {
         let Sequence { release, capacity, conf, operations } = &self.sequence;
         let mut lines: Vec<String> = self.notes.iter().map(|note| format!("# {note}")).collect();

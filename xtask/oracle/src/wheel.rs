@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail};
 use blockyard_rules::Release;
 
 /// The version of PyTorch that is tested for a release, like "2.11.0".
-#[must_use]
 pub fn version(release: Release) -> &'static str {
     let built = release.version();
     built.split_once('+').map_or(built, |(version, _)| version)
@@ -48,7 +47,6 @@ impl WheelPaths {
 }
 
 /// The release's files below `target`, cargo's target folder, if they were fetched before.
-#[must_use]
 pub fn find_wheel(target: &Path, release: Release) -> Option<WheelPaths> {
     let paths = WheelPaths::below(&unpacked(target, version(release)));
     paths.is_there().then_some(paths)

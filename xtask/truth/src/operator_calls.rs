@@ -98,13 +98,11 @@ impl CallsReport {
     }
 
     /// How many lines have this result.
-    #[must_use]
     pub fn count(&self, outcome: CallOutcome) -> usize {
         self.0.count(&[outcome])
     }
 
     /// How many lines were counted.
-    #[must_use]
     pub fn total(&self) -> usize {
         self.0.count(&COLUMNS.map(|(.., outcome)| outcome))
     }

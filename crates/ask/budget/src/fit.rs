@@ -78,7 +78,6 @@ pub enum Question {
 
 impl Question {
     /// The option or variable whose largest value is searched.
-    #[must_use]
     pub fn vary(&self) -> Option<&Vary> {
         match self {
             Self::Largest(vary)
@@ -90,7 +89,6 @@ impl Question {
     }
 
     /// The name of the option, settings or layouts that the rows of a map differ in; empty without a map.
-    #[must_use]
     pub fn by_name(&self) -> &str {
         match self {
             Self::ByOther(_, other) => &other.name,
@@ -101,7 +99,6 @@ impl Question {
     }
 
     /// The name of a row of a map: the value of the other option, the settings, or the layout.
-    #[must_use]
     pub fn row_name(&self, row: &FitMapRow) -> String {
         match (self, &row.layout, &row.conf) {
             (Self::ByLayouts(_, mesh, _), Some(layout), _) => layouts::layout_text(mesh.names(), layout),
@@ -178,7 +175,6 @@ pub enum End {
 }
 
 /// How the question of an answer ended.
-#[must_use]
 pub fn end(result: &FitResult) -> End {
     let (ended, is_found) = match result {
         FitResult::Largest(found) => {

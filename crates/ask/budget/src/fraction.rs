@@ -8,7 +8,6 @@ use blockyard_record::Bytes;
 /// Until 2.12 PyTorch multiplies the total by the fraction and cuts off parts of a byte ([`Bytes::share`]).
 /// So the quotient may lose a byte, and the next larger number gives this byte back. From 2.13 on PyTorch
 /// rounds the product, and the same number gives the same limit. `None` if the limit is 0 or above the total.
-#[must_use]
 #[expect(
     clippy::cast_precision_loss,
     reason = "PyTorch multiplies in the same precision; totals of devices are far below 2^53"

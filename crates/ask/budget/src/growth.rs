@@ -14,7 +14,6 @@ const MIN_PROBES: usize = 3;
 /// If the points follow no rule, the lowest values are left out, as long as three values are left: at small
 /// values another moment of the program may be the peak. `None` for fewer than three values, and if no rule
 /// is found. A quadratic rule needs four values.
-#[must_use]
 pub fn fit_growth(points: &[(u64, Bytes)]) -> Option<FitGrowth> {
     let mut points: Vec<(u64, u64)> = points.iter().map(|(value, bytes)| (*value, bytes.get())).collect();
     points.sort_unstable();

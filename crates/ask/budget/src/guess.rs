@@ -13,7 +13,6 @@ use crate::{Guess, Probe, Values};
 /// in proportion to the size if one size is known. The limit is the limit under which a value did not fit in
 /// the last search. The guess is the lowest value if no value fitted in the last search; `None` if nothing is
 /// known.
-#[must_use]
 pub fn guess(
     values: &Values,
     limit: Bytes,

@@ -75,7 +75,6 @@ impl Mesh {
 
     /// The layouts whose dimensions multiply to this number of ranks, those with the largest first dimensions
     /// last.
-    #[must_use]
     pub fn layouts(&self, ranks: u64) -> Vec<Layout> {
         let mut all = Vec::new();
         add(&self.0, ranks, &mut Vec::new(), &mut all);
@@ -107,7 +106,6 @@ impl Layout {
     }
 
     /// How many ranks a dimension has; `None` where no dimension has this name.
-    #[must_use]
     pub fn size(&self, name: &str) -> Option<u64> {
         self.sizes().find(|(known, _)| *known == name).map(|(_, size)| size)
     }
@@ -115,7 +113,6 @@ impl Layout {
     /// The ranks that run in the place of all: the first rank; with stages of a pipeline (a dimension `pp`)
     /// also the last rank, which belongs to the last stage in every order in which a program may number
     /// ranks; and with more than two stages one or more ranks of a stage between.
-    #[must_use]
     pub fn distinct_ranks(&self, ranks: u32) -> Vec<u32> {
         let Some(stages) = self.size(STAGES).filter(|stages| *stages > 1) else { return vec![0] };
         let mut all = vec![0];

@@ -26,7 +26,6 @@ pub enum SearchStep {
 /// `start`. From a value that does not fit, values are halved until one fits, and the search continues between
 /// the last two. From a value that fits, the next is twice as large, and then the line through the peaks leads
 /// on, up to [`highest_tried`]. `limit` is the most bytes that may be reserved.
-#[must_use]
 pub fn next_value(start: u64, limit: Bytes, probes: &[Probe]) -> SearchStep {
     match probe_of(probes, start) {
         None => SearchStep::Try(start),
@@ -36,7 +35,6 @@ pub fn next_value(start: u64, limit: Bytes, probes: &[Probe]) -> SearchStep {
 }
 
 /// The highest value that a search tries which begins with this value.
-#[must_use]
 pub fn highest_tried(start: u64) -> u64 {
     start.saturating_mul(MAX_FACTOR)
 }
@@ -78,7 +76,6 @@ fn followed(values: &Values, limit: Bytes, guess: Option<Guess>, probes: &[Probe
 }
 
 /// The bytes that a safe value leaves free of a GPU, or of a limit below the GPU's memory.
-#[must_use]
 pub fn reserve(total: Bytes) -> Bytes {
     Bytes::new(total.get() / 100 * RESERVE_PERCENT)
 }
@@ -86,7 +83,6 @@ pub fn reserve(total: Bytes) -> Bytes {
 /// The next step of a search for a safe value, whose run reserves at most `most` bytes, after these probes of
 /// `values`. The line through the two nearest probes leads to the next value. The search ends where a safe
 /// value is nearly the largest safe one, so that it takes one run or two.
-#[must_use]
 pub fn next_safe(values: &Values, most: Bytes, probes: &[Probe]) -> SearchStep {
     let fits = || probes.iter().filter(|probe| probe.run.fits);
     let above = fits().filter(|probe| probe.peak_reserved() > most).min_by_key(|probe| probe.value);
@@ -110,7 +106,6 @@ pub fn next_safe(values: &Values, most: Bytes, probes: &[Probe]) -> SearchStep {
 
 /// A safe value and the share that it leaves free, without a full stop. `safe` is the value and its peak
 /// reserved, and `left` are the bytes of `total` that PyTorch may reserve.
-#[must_use]
 pub fn safe_text(name: &str, safe: Option<(u64, Bytes)>, left: Bytes, total: Bytes) -> String {
     let Some((value, reserved)) = safe else {
         return format!("no {name} that was tried leaves {RESERVE_PERCENT} % of {total} in reserve");

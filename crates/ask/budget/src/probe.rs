@@ -28,7 +28,6 @@ impl Probe {
     }
 
     /// The most bytes of segments; if the run ran out of memory, until then.
-    #[must_use]
     pub fn peak_reserved(&self) -> Bytes {
         self.run.peak_reserved
     }

@@ -40,7 +40,6 @@ impl<E> SearchOutcome<E> {
 
     /// The largest value that is known to fit and whose next value is known not to fit, or which is the
     /// highest of all. `None` where no value fits, and if the search ended before the answer.
-    #[must_use]
     pub fn largest(&self, values: &Values) -> Option<u64> {
         let is_proved = |probe: &&Probe| {
             let above = values.above(probe.value);
@@ -50,14 +49,12 @@ impl<E> SearchOutcome<E> {
     }
 
     /// The probe with the largest value that fits; nothing may be known about the next value.
-    #[must_use]
     pub fn largest_fitting(&self) -> Option<&Probe> {
         self.probes.iter().filter(|probe| probe.run.fits).max_by_key(|probe| probe.value)
     }
 
     /// The probes that prove the answer: of the largest value, and of the next value, which does not fit. If
     /// no value fits, the second is the probe of the lowest value.
-    #[must_use]
     pub fn proofs(&self, values: &Values) -> (Option<&Probe>, Option<&Probe>) {
         let largest = self.largest(values);
         let next = largest.map_or_else(|| Some(values.low()), |largest| values.above(largest));
@@ -66,7 +63,6 @@ impl<E> SearchOutcome<E> {
     }
 
     /// Neighbors among the probes that contradict that memory grows with the value, from the lowest value on.
-    #[must_use]
     pub fn contradictions(&self) -> Vec<FitContradiction> {
         let mut probes: Vec<&Probe> = self.probes.iter().collect();
         probes.sort_by_key(|probe| probe.value);

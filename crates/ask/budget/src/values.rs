@@ -34,19 +34,16 @@ enum Kind {
 
 impl Values {
     /// The lowest value.
-    #[must_use]
     pub fn low(&self) -> u64 {
         self.at(0)
     }
 
     /// The highest value.
-    #[must_use]
     pub fn high(&self) -> u64 {
         self.at(self.last())
     }
 
     /// The number of which all values are multiples; `None` for a list.
-    #[must_use]
     pub fn multiple(&self) -> Option<u64> {
         match &self.0 {
             Kind::Range { multiple, .. } => Some(*multiple),
@@ -55,7 +52,6 @@ impl Values {
     }
 
     /// How many values exist, less one: the number of the highest, where the lowest has the number 0.
-    #[must_use]
     pub fn last(&self) -> u64 {
         match &self.0 {
             Kind::Range { low, high, multiple } => (high - low) / multiple,
@@ -64,7 +60,6 @@ impl Values {
     }
 
     /// The value of a number; the highest for numbers above the last.
-    #[must_use]
     pub fn at(&self, number: u64) -> u64 {
         match &self.0 {
             Kind::Range { low, high, multiple } => low + number.min((high - low) / multiple) * multiple,
@@ -76,7 +71,6 @@ impl Values {
     }
 
     /// The number of the largest value that is at most `value`; 0 if all values are larger.
-    #[must_use]
     pub fn number_below(&self, value: u64) -> u64 {
         match &self.0 {
             Kind::Range { low, high, multiple } => value.clamp(*low, *high).saturating_sub(*low) / multiple,
@@ -85,7 +79,6 @@ impl Values {
     }
 
     /// The next value above `value`; `None` above the highest.
-    #[must_use]
     pub fn above(&self, value: u64) -> Option<u64> {
         match &self.0 {
             Kind::Range { high, multiple, .. } => value.checked_add(*multiple).filter(|next| next <= high),

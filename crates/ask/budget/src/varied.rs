@@ -29,7 +29,6 @@ impl VariedNumber {
     /// The numbers of a program that gets these arguments: the options of `argparse` with a whole number, and
     /// then lines `batch_size = 64` at the left margin. The size of the batch is the first, where it has one
     /// of the usual names.
-    #[must_use]
     pub fn all(text: &str, arguments: &str) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         let found = || options(text).filter_map(|call| option(call, arguments)).chain(constants(text));
@@ -44,19 +43,16 @@ impl VariedNumber {
     }
 
     /// Whether the name says that the number is the size of the batch.
-    #[must_use]
     pub fn is_batch(&self) -> bool {
         BATCH_NAMES.contains(&normal(&self.name).as_str())
     }
 
     /// Whether the number is an option's, which `blockyard fit` can vary.
-    #[must_use]
     pub fn is_option(&self) -> bool {
         self.digits.is_none()
     }
 
     /// The text and the arguments of the program with another number.
-    #[must_use]
     pub fn with(&self, text: &str, arguments: &str, value: u64) -> (String, String) {
         if let Some(digits) = &self.digits {
             let (before, after) = (text.get(..digits.start), text.get(digits.end..));
@@ -69,7 +65,6 @@ impl VariedNumber {
 }
 
 /// Whether a program has an option `--amp` without a value that its arguments do not give.
-#[must_use]
 pub fn may_take_amp(text: &str, arguments: &str) -> bool {
     let has_option =
         options(text).any(|call| quoted(call).any(|name| name == "--amp") && call.contains("store_true"));

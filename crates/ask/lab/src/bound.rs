@@ -118,7 +118,6 @@ fn most_live_until_done(lifetimes: &[Lifetime]) -> Bytes {
 
 impl Bound {
     /// Whether no two allocations that are in use at the same time share a byte.
-    #[must_use]
     pub fn is_valid(&self) -> bool {
         let mut ends: Vec<&Placement> = self.layout.iter().collect();
         ends.sort_by_key(|placement| placement.until);

@@ -9,13 +9,11 @@ use crate::Run;
 
 /// The bytes that the GPU with this name leaves for PyTorch: all its memory without the CUDA context and
 /// libraries, as the verdict and `fit` count. `None` for a text that does not name a GPU.
-#[must_use]
 pub fn gpu_for_pytorch(name: &str) -> Option<Bytes> {
     GpuProfile::from_words(name).map(|gpu| pytorch_memory(gpu.total_memory))
 }
 
 /// The known GPUs by ascending memory: id, name, and all bytes.
-#[must_use]
 pub fn known_gpus() -> Vec<(&'static str, &'static str, Bytes)> {
     GpuProfile::ALL.iter().rev().map(|gpu| (gpu.id, gpu.name, gpu.total_memory)).collect()
 }
@@ -23,7 +21,6 @@ pub fn known_gpus() -> Vec<(&'static str, &'static str, Bytes)> {
 /// A device in words, by the bytes that it leaves for PyTorch: `Tesla T4 (14.01 GiB for PyTorch)`, `a device
 /// of 24 GiB (23.27 GiB for PyTorch)`. Where the whole device has no size that people write, `a device with
 /// 10 GiB for PyTorch`.
-#[must_use]
 pub fn device_text(for_pytorch: Bytes) -> String {
     let total = for_pytorch.saturating_add(context_and_libraries());
     if let Some(gpu) = GpuProfile::ALL.iter().find(|gpu| gpu.total_memory == total) {
@@ -88,7 +85,6 @@ impl Conditions {
     }
 
     /// The release whose rules hold for a run under these conditions.
-    #[must_use]
     pub fn release_of(&self, run: &Run) -> Release {
         self.release.map_or(run.release, |release| release.with_dialect_of(run.release))
     }
@@ -103,7 +99,6 @@ impl Conditions {
     }
 
     /// The capacity of the device for a run under these conditions.
-    #[must_use]
     pub fn capacity_of(&self, run: &Run) -> Bytes {
         self.capacity.unwrap_or(run.capacity)
     }

@@ -80,7 +80,6 @@ impl IterationEnds {
 
 /// The objects of the program that keep more from iteration to iteration, by descending growth, as the file of
 /// the run has them; empty where the file is not of a dry run or of a simulation.
-#[must_use]
 pub fn keepers(run: &Run, found: &Leaks) -> Vec<Keeper> {
     let Some((keepers, device)) = run.found_keepers() else { return Vec::new() };
     let mut ends = vec![IterationEnds::default(); device];
@@ -95,13 +94,11 @@ pub fn shown_keepers(keepers: &[Keeper], peak: Bytes) -> impl Iterator<Item = &K
 }
 
 /// ``each of 58 iterations kept 1 tensor (10 KiB)``.
-#[must_use]
 pub fn keeper_growth_text(keeper: &Keeper) -> String {
     growth_text(keeper.iterations, "iteration", keeper.growth_tensors, keeper.growth)
 }
 
 /// ``` `history` in `main` (train.py:17 appends) keeps 60 tensors, 600 KiB, made at train.py:10```.
-#[must_use]
 pub fn keeper_text(keeper: &Keeper) -> String {
     let function = keeper.function.as_ref().map_or_else(String::new, |name| format!(" in `{name}`"));
     let put: Vec<String> = keeper
@@ -131,7 +128,6 @@ impl FoundKeepers {
 
     /// The ends of the iterations of a device: those that the process knew, or else those by the requests of
     /// the device's run.
-    #[must_use]
     pub fn iteration_ends(&self, device: usize, run: &Run, found: &Leaks) -> IterationEnds {
         let known = self.iteration_ends.get(device).filter(|ends| ends.len() >= MIN_ITERATIONS);
         if let Some(ends) = known {
@@ -142,7 +138,6 @@ impl FoundKeepers {
     }
 
     /// The objects that keep more from iteration to iteration, by descending growth. `ends` are by device.
-    #[must_use]
     pub fn growing(&self, ends: &[IterationEnds]) -> Vec<Keeper> {
         let mut found: Vec<Keeper> = self.rows.iter().filter_map(|row| self.keeper(row, ends)).collect();
         found.sort_by_key(|keeper| Reverse(keeper.growth));

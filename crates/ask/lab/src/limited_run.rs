@@ -37,13 +37,11 @@ impl<'a> LimitedRun<'a> {
     }
 
     /// The run, with releases of the cache treated as the limit explains them ([`Run::under_limit`]).
-    #[must_use]
     pub fn run(&self) -> &Run {
         &self.run
     }
 
     /// The limit; `None` if only the run's own device limits the run.
-    #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         self.limit
     }
@@ -144,7 +142,6 @@ fn share(limit: Bytes, capacity: Bytes) -> f64 {
 impl Run {
     /// The limit of the run under conditions: the limit that they give, or else the limit that the file
     /// implies. `None` if only the run's own device limits the run.
-    #[must_use]
     pub fn limit_under(&self, conditions: &Conditions) -> Option<Limit> {
         let capacity = conditions.capacity_of(self);
         if let Some(limit) = conditions.limit {

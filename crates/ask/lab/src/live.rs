@@ -123,7 +123,6 @@ pub const WORKSPACES: &str =
 
 /// The line of the program that holds an allocation with this stack, or the row for allocations that no line
 /// holds; `None` for an empty stack.
-#[must_use]
 pub fn holding_line(stack: &[String]) -> Option<String> {
     match StackHolder::from_texts(stack) {
         StackHolder::Program => own_line(stack).map(frame_text),

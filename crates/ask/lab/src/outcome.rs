@@ -40,7 +40,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// Calls of the device: allocations and frees.
-    #[must_use]
     pub fn device_calls(&self) -> u64 {
         self.device_allocs.saturating_add(self.device_frees)
     }
@@ -87,14 +86,12 @@ pub enum RowError {
 
 impl Row {
     /// The outcome of the replay at the lower bound of the limit, if there was one.
-    #[must_use]
     pub fn outcome_at_lowest(&self) -> Option<&Outcome> {
         self.outcome.as_ref().ok()
     }
 
     /// The outcome at the upper bound of the limit; equal to [`Self::outcome_at_lowest`] if the limit is known
     /// exactly.
-    #[must_use]
     pub fn outcome_at_highest(&self) -> Option<&Outcome> {
         self.at_high.as_ref().or(self.outcome_at_lowest())
     }
@@ -106,7 +103,6 @@ impl Row {
     }
 
     /// Whether the whole run fits at both bounds of the limit.
-    #[must_use]
     pub fn fits(&self) -> bool {
         let fits = |outcome: Option<&Outcome>| outcome.is_some_and(|outcome| outcome.ooms == 0);
         fits(self.outcome_at_lowest()) && fits(self.outcome_at_highest())
@@ -117,7 +113,6 @@ impl Row {
     /// the program again, if the program is available.
     ///
     /// A recording that ends at a failure does not show which requests would have come next.
-    #[must_use]
     pub fn passes_sentence(&self, grows: Option<&str>, again: Option<&str>) -> String {
         if !self.ends_at_failure {
             return "now the whole run fits".to_owned();
@@ -140,7 +135,6 @@ impl Row {
     }
 
     /// Whether the run goes out of memory at one bound of the limit and not at the other.
-    #[must_use]
     pub fn depends_on_limit(&self) -> bool {
         match (self.outcome_at_lowest(), &self.at_high) {
             (Some(low), Some(high)) => (low.ooms == 0) != (high.ooms == 0),
@@ -150,7 +144,6 @@ impl Row {
 
     /// `depends on the limit: between 594 MiB and 614 MiB`; `None` if the bounds of the limit give the same
     /// answer.
-    #[must_use]
     pub fn dependence(&self) -> Option<String> {
         let limit = self.limit.filter(|_| self.depends_on_limit())?;
         Some(format!("depends on the limit: {}", limit.range_text()))

@@ -65,7 +65,6 @@ pub enum LabAnswer {
 
 impl Question {
     /// The question of a reader that this one is a part of.
-    #[must_use]
     pub const fn kind(&self) -> QuestionKind {
         match self {
             Self::Verdict(_) => QuestionKind::Verdict,

@@ -80,7 +80,6 @@ impl RequestNumbers {
 }
 
 /// `request 5` in words; memory from before the recording has no number.
-#[must_use]
 pub fn request_text(number: u64) -> String {
     match number {
         0 => "a block from before the recording".to_owned(),

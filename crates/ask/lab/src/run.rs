@@ -144,20 +144,17 @@ impl Run {
     }
 
     /// The bytes that blocks hold at the end of the run, as its snapshot has them; 0 for other runs.
-    #[must_use]
     pub fn held_at_end(&self) -> Bytes {
         self.recorded.held_at_end
     }
 
     /// The order of the devices of one snapshot, the greatest first: a device that ran out of memory, then one that
     /// holds more bytes at its end, then one with more requests.
-    #[must_use]
     pub fn device_order(&self) -> (bool, Bytes, usize) {
         (self.recorded.oom.is_some(), self.recorded.held_at_end, self.requests().len())
     }
 
     /// Whether the run has requests. A device whose snapshot has none has a verdict alone.
-    #[must_use]
     pub fn has_requests(&self) -> bool {
         self.state.is_none()
     }
@@ -189,13 +186,11 @@ impl Run {
     }
 
     /// The requests of the run, in order.
-    #[must_use]
     pub fn requests(&self) -> &[Request] {
         self.requests.workload.requests()
     }
 
     /// The requests of the run with names and labels.
-    #[must_use]
     pub fn workload(&self) -> &Workload {
         &self.requests.workload
     }
@@ -222,13 +217,11 @@ impl Run {
     }
 
     /// The settings, device and limit of the run itself.
-    #[must_use]
     pub fn conditions(&self) -> Conditions {
         Conditions::with_conf(&self.conf)
     }
 
     /// The index of the request that failed first when the run was recorded.
-    #[must_use]
     pub fn recorded_oom(&self) -> Option<usize> {
         self.recorded.oom
     }
@@ -238,7 +231,6 @@ impl Run {
     ///
     /// A run that went out of memory shows which requests were served and which were refused, and so the
     /// bounds of its limit. A run with garbage collection shows a memory fraction.
-    #[must_use]
     pub fn implied_limit(&self) -> Option<Limit> {
         self.implied_limit
     }
@@ -249,7 +241,6 @@ impl Run {
 
     /// The stack of a request, innermost frame first; for a workload the line of its text. Empty if neither
     /// is known.
-    #[must_use]
     pub fn stack(&self, request: usize) -> Vec<String> {
         if let Some(line) = self.requests.workload.line(request) {
             return vec![format!("line {line}")];
@@ -328,14 +319,12 @@ impl Run {
     }
 
     /// How many of the first requests stand for memory from before the recording.
-    #[must_use]
     pub fn requests_from_before(&self) -> usize {
         self.requests.numbers.from_before
     }
 
     /// The number of a request for people: that of its step in the figures of the run, counted from 1. A request
     /// that stands for memory from before the recording has the number 0, since no figure shows it.
-    #[must_use]
     pub fn request_number(&self, index: usize) -> u64 {
         self.requests.numbers.of(index)
     }
@@ -346,13 +335,11 @@ impl Run {
     }
 
     /// The index of the request with a number: of several, the one that asks for memory.
-    #[must_use]
     pub fn request_index(&self, number: u64) -> Option<usize> {
         self.requests.numbers.index(number, self.requests())
     }
 
     /// How many requests the run has for people: the number of the last one.
-    #[must_use]
     pub fn request_count(&self) -> u64 {
         self.number_of_last(self.requests().len())
     }
@@ -401,20 +388,17 @@ impl Run {
     }
 
     /// Whether the program continues after a request that fails. Otherwise the run ends at the failure.
-    #[must_use]
     pub fn continues_after_oom(&self) -> bool {
         self.recorded.continues_after_oom
     }
 
     /// Whether the recording ends at a failed request. The later requests of the program are not in such a
     /// recording, so that no replay can say that the whole program fits.
-    #[must_use]
     pub fn ends_at_failure(&self) -> bool {
         self.recorded.ends_at_failure
     }
 
     /// Sentences about facts that are not known about the run.
-    #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes.all
     }
@@ -523,7 +507,6 @@ impl Run {
     }
 
     /// How many requests of the run ask for memory.
-    #[must_use]
     pub fn allocations(&self) -> usize {
         self.requests().iter().filter(|request| asks_for_memory(request)).count()
     }

@@ -58,7 +58,6 @@ const DRIVERS_POOL: &str = "backend:cudaMallocAsync";
 ///
 /// A limit on splitting above the largest request changes nothing, and garbage collection needs a memory
 /// fraction: such settings are left out.
-#[must_use]
 pub fn plain_candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     let own = &conditions.conf;
     let mut all = vec![String::new()];
@@ -100,7 +99,6 @@ fn is_plain(own: &str, conf: &str) -> bool {
 }
 
 /// All sensible settings for a run, and pairs of them. The [plain settings](plain_candidates) come first.
-#[must_use]
 pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     let mut all = vec![String::new()];
     add_new(&mut all, plain_candidates(run, conditions));
@@ -291,7 +289,6 @@ fn pareto_front(rows: &[Row]) -> Vec<usize> {
 }
 
 /// Whether the settings select the driver's pool.
-#[must_use]
 pub fn is_drivers_pool(conf: &str) -> bool {
     has_setting(conf, "backend", "cudaMallocAsync")
 }

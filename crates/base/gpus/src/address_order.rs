@@ -17,7 +17,6 @@ impl DriverAddressOrder {
     pub const ALL: [Self; 3] = [Self::Driver, Self::Rising, Self::Falling];
 
     /// The name of the order, as `STANDIN_ADDRESSES` has it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Driver => "driver",

@@ -18,7 +18,6 @@ pub enum Architecture {
 
 impl Architecture {
     /// The compute capability, major and minor.
-    #[must_use]
     pub const fn capability(self) -> (u32, u32) {
         match self {
             Self::Turing => (7, 5),

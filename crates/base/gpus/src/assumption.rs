@@ -44,7 +44,6 @@ impl FromStr for Assumption {
 
 impl Assumption {
     /// Whether the value is that of a line.
-    #[must_use]
     pub fn is_for(&self, file: &str, line: i32) -> bool {
         let is_file =
             file.strip_suffix(&self.file).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));

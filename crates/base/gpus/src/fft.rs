@@ -205,7 +205,6 @@ fn last_bytes(
 
 /// The workspace of a plan for `batch` transforms of these lengths; the last length is that of the last
 /// dimension.
-#[must_use]
 pub fn workspace(lengths: &[u64], batch: u64, transform: Transform, precision: Precision) -> Workspace {
     let Some((last, others)) = lengths.split_last() else {
         return Workspace { bytes: 0, is_recorded: true };

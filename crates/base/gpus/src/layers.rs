@@ -56,7 +56,6 @@ impl Attention {
     }
 
     /// Bytes of the workspace of the forward pass on a device with this many multiprocessors.
-    #[must_use]
     pub fn forward(&self, multiprocessors: u64) -> u64 {
         if self.queries != 1 {
             return 256;
@@ -73,7 +72,6 @@ impl Attention {
 
     /// Bytes of the workspace of the backward pass, without the sums and the queries' gradients in single
     /// precision, which are tensors of the caller's graph.
-    #[must_use]
     pub fn backward(&self) -> u64 {
         if self.heads == self.key_heads {
             return 256;
@@ -114,7 +112,6 @@ impl BatchNorm {
     }
 
     /// Bytes of the workspace of the forward pass.
-    #[must_use]
     pub fn forward(&self) -> u64 {
         let rows = match (self.width() == 4, self.is_half) {
             (true, false) => 256,
@@ -126,7 +123,6 @@ impl BatchNorm {
     }
 
     /// Bytes of the workspace of the backward pass.
-    #[must_use]
     pub fn backward(&self) -> u64 {
         self.sums(if self.width() == 4 { 384 } else { 96 }, 0).saturating_add(1056)
     }
@@ -134,7 +130,6 @@ impl BatchNorm {
 
 /// Bytes of the workspace of the CTC loss and its gradient, for probabilities of `steps` x `batch` x
 /// `classes` and at most 255 labels a sequence. `steps` is the number of time steps.
-#[must_use]
 pub fn ctc(steps: u64, batch: u64, classes: u64) -> u64 {
     // Forward and backward variables for each label and the blanks around it.
     let variables = 2 * (2 * 255 + 1) * 4;

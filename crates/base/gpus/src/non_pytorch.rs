@@ -79,7 +79,6 @@ impl NonPytorchHolder {
     ];
 
     /// The name in the lines that the stand-in writes.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Context => "context",
@@ -100,7 +99,6 @@ impl NonPytorchHolder {
     }
 
     /// The holder of this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|holder| holder.name() == name)
     }
@@ -135,7 +133,6 @@ impl NonPytorchHolder {
 
     /// The bytes of the holder after it took memory `times` times; for NCCL in communicators of `ranks`
     /// ranks. `None` where the bytes were not recorded.
-    #[must_use]
     pub fn bytes(self, ranks: u64, times: u64) -> Option<Bytes> {
         let rule = self.rule(ranks)?;
         let first = if times == 0 { 0 } else { rule.first };
@@ -156,7 +153,6 @@ pub const NON_PYTORCH_RECORDED_ON: &str = "NVIDIA H100 80GB HBM3";
 /// The non-PyTorch memory of a process: its context and these holders, each with the number of ranks of its
 /// communicators (0 for other holders) and how often the holder took memory. A holder whose bytes were not
 /// recorded counts as 0 bytes.
-#[must_use]
 pub fn non_pytorch_bytes(taken: impl IntoIterator<Item = (NonPytorchHolder, u64, u64)>) -> Bytes {
     let mut sum = NonPytorchHolder::Context.bytes(0, 1).unwrap_or_default();
     let (mut has_blas, mut has_dnn, mut has_work) = (false, false, false);
@@ -180,7 +176,6 @@ pub fn non_pytorch_bytes(taken: impl IntoIterator<Item = (NonPytorchHolder, u64,
 
 /// The non-PyTorch memory that is assumed for a training program without NCCL after its first iteration,
 /// where it was not counted: the context, kernels, and a handle of cuBLAS in each of two threads.
-#[must_use]
 pub fn context_and_libraries() -> Bytes {
     non_pytorch_bytes([
         (NonPytorchHolder::Code, 0, 1),
@@ -190,20 +185,17 @@ pub fn context_and_libraries() -> Bytes {
 }
 
 /// The bytes of a GPU with `total` bytes that are left for PyTorch beside this non-PyTorch memory.
-#[must_use]
 pub fn pytorch_memory_beside(non_pytorch: Bytes, total: Bytes) -> Bytes {
     total.saturating_sub(non_pytorch)
 }
 
 /// The bytes of a GPU with `total` bytes that are left for PyTorch where the non-PyTorch memory of the run
 /// was not counted: that of a [training program](context_and_libraries) counts in its place.
-#[must_use]
 pub fn pytorch_memory(total: Bytes) -> Bytes {
     pytorch_memory_beside(context_and_libraries(), total)
 }
 
 /// The parts of [`context_and_libraries`], under the names that the lesson about `nvidia-smi` gives them.
-#[must_use]
 pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
     let context = non_pytorch_bytes([]);
     let of = |taken: &[(NonPytorchHolder, u64, u64)]| {
@@ -217,7 +209,6 @@ pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
 }
 
 /// The sentence about the bytes of a GPU that are left for PyTorch; `gpu` is the GPU's name.
-#[must_use]
 pub fn left_for_pytorch_text(left: Bytes, total: Bytes, gpu: &str) -> String {
     format!(
         "{left} of the GPU's {total} are left for PyTorch: each run leaves out the non-PyTorch memory of the \
@@ -228,7 +219,6 @@ pub fn left_for_pytorch_text(left: Bytes, total: Bytes, gpu: &str) -> String {
 
 /// The words beside bytes of non-PyTorch memory: the GPU that they were measured on, and that they are an
 /// estimate where `gpu`, a name, is another GPU.
-#[must_use]
 pub fn non_pytorch_measured_text(gpu: &str) -> String {
     let is_measured = GpuProfile::ALL.iter().any(|known| known.name == gpu && known.has_non_pytorch_recorded);
     if is_measured || gpu.is_empty() {

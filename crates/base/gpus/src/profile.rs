@@ -80,14 +80,12 @@ impl GpuProfile {
     }
 
     /// The profile with that short name; `None` for any other text.
-    #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.id == id)
     }
 
     /// The profile that a person names: by its short name, or by words that are in one name alone, as
     /// `A100 40GB` or `RTX 4090`. `None` for words that are in no name or in several.
-    #[must_use]
     pub fn from_words(text: &str) -> Option<Self> {
         let plain = |text: &str| text.to_lowercase().replace(|letter: char| !letter.is_alphanumeric(), "");
         let named = plain(text);
@@ -102,7 +100,6 @@ impl GpuProfile {
     }
 
     /// Bytes of the workspace that cuBLAS gets for each thread and stream (`CUBLAS_WORKSPACE_CONFIG` unset).
-    #[must_use]
     pub fn cublas_workspace(&self) -> Bytes {
         match self.architecture {
             Turing | Ampere | Ada => Bytes::kib(4096 * 2 + 16 * 8),
@@ -111,7 +108,6 @@ impl GpuProfile {
     }
 
     /// Bytes of cuBLASLt's workspace (`CUBLASLT_WORKSPACE_SIZE` unset).
-    #[must_use]
     pub fn cublaslt_workspace(&self) -> Bytes {
         Bytes::mib(1)
     }

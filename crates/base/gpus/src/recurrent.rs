@@ -97,7 +97,6 @@ fn piece(bytes: u64) -> u64 {
 impl Layer {
     /// The algorithm that PyTorch asks cuDNN for in a forward or backward pass: `use_rnn_persist_small_h`,
     /// and for `float16` `use_persist_common_heuristics` and `use_persist_device_heuristics`.
-    #[must_use]
     pub fn algorithm(&self, is_forward: bool, gpu: &GpuProfile) -> Algorithm {
         let is_plain = matches!(self.kind, Kind::Relu | Kind::Tanh);
         let most_hidden = match (is_plain, is_forward) {
@@ -132,7 +131,6 @@ impl Layer {
     }
 
     /// The reserve: the memory in which the forward pass keeps values for the backward pass.
-    #[must_use]
     pub fn reserve(&self) -> Size {
         let all = self.directions.saturating_mul(self.layers);
         let kept = match self.kind {
@@ -148,7 +146,6 @@ impl Layer {
     }
 
     /// The workspace of a pass. A forward pass in training gets as much as the backward pass.
-    #[must_use]
     pub fn workspace(&self, algorithm: Algorithm) -> Size {
         let forward = self.copies().saturating_add(self.forward(algorithm));
         let buffers = if self.is_training {

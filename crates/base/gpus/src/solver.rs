@@ -23,7 +23,6 @@ pub enum Element {
 
 impl Element {
     /// Bytes of an element.
-    #[must_use]
     pub fn bytes(self) -> u64 {
         match self {
             Self::F32 => 4,
@@ -46,7 +45,6 @@ const MAX_ROWS: u64 = 4200;
 
 /// Whether a matrix is as small as the recorded ones. The formula's size of a larger matrix is an estimate:
 /// cuSOLVER changes some of its blocks with the size, the last time at 4,096 rows.
-#[must_use]
 pub fn is_recorded(rows: u64, columns: u64) -> bool {
     rows.max(columns) <= MAX_ROWS
 }
@@ -75,7 +73,6 @@ fn blocks(rows: u128, columns: u128) -> u128 {
 }
 
 /// Elements of the workspace for LU factors with pivots (`getrf`).
-#[must_use]
 pub fn getrf(element: Element, rows: u64, columns: u64) -> u64 {
     let (rows, columns) = (length(rows), length(columns));
     let short = rows.min(columns);
@@ -88,26 +85,22 @@ pub fn getrf(element: Element, rows: u64, columns: u64) -> u64 {
 }
 
 /// The factor of a positive matrix, in bytes.
-#[must_use]
 pub fn potrf_bytes(element: Element, rows: u64, is_upper: bool) -> u64 {
     let rows = length(rows);
     size(128 + if is_upper { 32 * element.as_u128() } else { blocks(rows, rows) })
 }
 
 /// The factor of a positive matrix.
-#[must_use]
 pub fn potrf(element: Element, rows: u64, is_upper: bool) -> u64 {
     potrf_bytes(element, rows, is_upper) / element.bytes()
 }
 
 /// QR factors as reflectors. The rows do not count.
-#[must_use]
 pub fn geqrf(columns: u64) -> u64 {
     size((length(columns).max(256) + 512) * 1024)
 }
 
 /// QR factors as reflectors, in bytes.
-#[must_use]
 pub fn geqrf_bytes(element: Element, columns: u64) -> u64 {
     geqrf(columns).saturating_mul(element.bytes()).saturating_add(128)
 }
@@ -118,7 +111,6 @@ fn product_of_reflectors(rows: u128, columns: u128, reflectors: u128) -> u128 {
 }
 
 /// The matrix that reflectors make (`orgqr`, `ungqr`).
-#[must_use]
 pub fn orgqr(rows: u64, columns: u64, reflectors: u64) -> u64 {
     size(product_of_reflectors(length(rows), length(columns), length(reflectors)))
 }
@@ -131,13 +123,11 @@ fn reflected(is_left: bool, rows: u128, columns: u128, reflectors: u128) -> u128
 }
 
 /// A matrix of this shape multiplied by reflectors, from the left or from the right (`ormqr`, `unmqr`).
-#[must_use]
 pub fn ormqr(is_left: bool, rows: u64, columns: u64, reflectors: u64) -> u64 {
     size(reflected(is_left, length(rows), length(columns), length(reflectors)))
 }
 
 /// Singular values by QR iterations.
-#[must_use]
 pub fn gesvd(rows: u64, columns: u64) -> u64 {
     let (rows, columns) = (length(rows), length(columns));
     let square = round_up(columns * columns, PART);
@@ -163,7 +153,6 @@ fn rotations(columns: u128) -> u128 {
 }
 
 /// Singular values by Jacobi's rotations.
-#[must_use]
 pub fn gesvdj(rows: u64, columns: u64, is_economy: bool) -> u64 {
     let (rows, columns) = (length(rows), length(columns));
     let square = |side: u128| {
@@ -189,13 +178,11 @@ pub fn gesvdj(rows: u64, columns: u64, is_economy: bool) -> u64 {
 }
 
 /// Singular values of many matrices of at most 32 rows and columns by Jacobi's rotations.
-#[must_use]
 pub fn gesvdj_batched() -> u64 {
     992
 }
 
 /// Eigenvalues of a symmetric matrix by Jacobi's rotations.
-#[must_use]
 pub fn syevj(rows: u64) -> u64 {
     let rows = length(rows);
     if rows >= 4096 {
@@ -206,7 +193,6 @@ pub fn syevj(rows: u64) -> u64 {
 }
 
 /// Eigenvalues of many symmetric matrices by Jacobi's rotations.
-#[must_use]
 pub fn syevj_batched(rows: u64, batch: u64) -> u64 {
     let (rows, batch) = (length(rows), length(batch));
     let blocks = rows.div_ceil(PART);
@@ -223,19 +209,16 @@ fn divided(rows: u128, batch: u128) -> u128 {
 }
 
 /// Eigenvalues of a symmetric matrix by division.
-#[must_use]
 pub fn syevd(rows: u64) -> u64 {
     size(divided(length(rows), 1))
 }
 
 /// Eigenvalues of many symmetric matrices by division, in bytes.
-#[must_use]
 pub fn syevd_bytes(element: Element, rows: u64, batch: u64) -> u64 {
     size(divided(length(rows), length(batch))).saturating_mul(element.bytes()).saturating_add(128)
 }
 
 /// Approximate singular values of many matrices, from the eigenvalues of their squares.
-#[must_use]
 pub fn gesvda_batched(element: Element, rows: u64, columns: u64, batch: u64) -> u64 {
     let squares = if columns <= 32 {
         u128::from(syevj_batched(columns, batch))
@@ -262,7 +245,6 @@ pub fn gesvda_batched(element: Element, rows: u64, columns: u64, batch: u64) -> 
 }
 
 /// Factors of a symmetric matrix that need not be positive.
-#[must_use]
 pub fn sytrf(element: Element, rows: u64) -> u64 {
     let rows = length(rows);
     let least = match element {
@@ -275,7 +257,6 @@ pub fn sytrf(element: Element, rows: u64) -> u64 {
 }
 
 /// Eigenvalues of any square matrix, in bytes of the device. The host's bytes are not counted.
-#[must_use]
 pub fn geev_bytes(element: Element, rows: u64) -> u64 {
     let rows = length(rows);
     let before = rows.saturating_sub(1);

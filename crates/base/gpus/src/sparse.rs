@@ -56,7 +56,6 @@ pub enum Algorithm {
 }
 
 /// Bytes of the workspace of the product with a dense matrix.
-#[must_use]
 pub fn product(matrix: &Matrix, algorithm: Algorithm) -> u64 {
     if matches!(matrix.element, Element::Half | Element::F32) {
         return 0;
@@ -68,7 +67,6 @@ pub fn product(matrix: &Matrix, algorithm: Algorithm) -> u64 {
 }
 
 /// Bytes of the workspace of the product with a vector, whose result has `rows` elements.
-#[must_use]
 pub fn product_with_vector(matrix: &Matrix, rows: u64) -> u64 {
     let [narrow, wide] = match matrix.element {
         Element::Half => [1024, 896],
@@ -88,7 +86,6 @@ pub fn product_with_vector(matrix: &Matrix, rows: u64) -> u64 {
 
 /// Bytes of the workspace of a product of dense matrices at the places of a sparse matrix, and whether such
 /// shapes were recorded.
-#[must_use]
 pub fn product_at_places(matrix: &Matrix, rows: u64, inner: u64, columns: u64) -> (u64, bool) {
     let all = rows.saturating_mul(columns);
     let is_dense = matrix.nonzero.saturating_mul(5) >= all;

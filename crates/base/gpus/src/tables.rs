@@ -89,7 +89,6 @@ impl Operands {
 const MAX_PARTIALS: u64 = 63;
 
 /// Bytes of the workspace of a configuration, which these numbers describe; `None` if it was not recorded.
-#[must_use]
 pub fn lookup(numbers: &[i64], operands: &Operands) -> Option<u64> {
     if let Some(recorder) = RECORDER.with(|slot| slot.borrow().clone()) {
         return recorder(numbers, operands);
@@ -99,7 +98,6 @@ pub fn lookup(numbers: &[i64], operands: &Operands) -> Option<u64> {
 
 /// Bytes of the workspace of a configuration as the tables have them, also while a recorder is set; `None` if
 /// they have none.
-#[must_use]
 pub fn recorded_size(key: u32, operands: &Operands) -> Option<u64> {
     let code = TABLE.with(|table| {
         let table = table.get_or_init(|| read(RECORDED));
@@ -112,7 +110,6 @@ pub fn recorded_size(key: u32, operands: &Operands) -> Option<u64> {
 /// Bytes of the workspace of a configuration that a known network has; `None` if no known network has the
 /// configuration.
 #[cfg(feature = "networks")]
-#[must_use]
 pub fn size_in_networks(key: u32, operands: &Operands) -> Option<u64> {
     static TABLE: std::sync::OnceLock<Vec<(u32, u64)>> = std::sync::OnceLock::new();
     let table = TABLE.get_or_init(|| read(NETWORKS));
@@ -125,7 +122,6 @@ fn decode(code: u64, operands: &Operands) -> u64 {
 }
 
 /// A size as a choice of operands and a remainder: the smallest remainder, of these the simplest choice.
-#[must_use]
 pub fn encode(size: u64, operands: &Operands) -> u64 {
     let simple = (0..24_u64).map(|choice| (choice, 0));
     let counted = (0..8_u64)
@@ -148,7 +144,6 @@ pub fn encode(size: u64, operands: &Operands) -> u64 {
 const ESCAPE: u64 = 127;
 
 /// The codes that the crate has now, by the hash of the configuration.
-#[must_use]
 pub fn recorded() -> std::collections::BTreeMap<u32, u64> {
     read(RECORDED).into_iter().collect()
 }
@@ -189,7 +184,6 @@ pub(crate) fn number(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// The bytes of a table file.
-#[must_use]
 pub fn write(entries: &std::collections::BTreeMap<u32, u64>) -> Vec<u8> {
     let mut counts: FxHashMap<u64, usize> = FxHashMap::default();
     for code in entries.values() {
@@ -226,7 +220,6 @@ pub fn write(entries: &std::collections::BTreeMap<u32, u64>) -> Vec<u8> {
 }
 
 /// A hash of a configuration that stays the same on every target (FNV-1a, mixed at the end).
-#[must_use]
 pub fn hash(numbers: &[i64]) -> u32 {
     let mut state = 0xcbf2_9ce4_8422_2325_u64;
     for number in numbers {

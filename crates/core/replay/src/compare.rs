@@ -30,7 +30,6 @@ pub struct Count {
 
 impl Comparison {
     /// Whether all compared facts are identical, and there is at least one.
-    #[must_use]
     pub fn is_identical(&self) -> bool {
         let all = self.counts.iter().all(|count| count.identical == count.total);
         all && self.counts.iter().any(|count| count.total > 0) && self.first_difference.is_none()
@@ -38,7 +37,6 @@ impl Comparison {
 
     /// The comparison in one line: `52,141 of 52,141 events identical`, or the first kind of fact that
     /// differs, `differs: 656 of 657 placements identical`.
-    #[must_use]
     pub fn headline(&self) -> String {
         let differing = self.counts.iter().find(|count| count.identical != count.total);
         let text = |count: &Count| {
@@ -52,7 +50,6 @@ impl Comparison {
     }
 
     /// The meaning of the comparison for answers about other settings, and its [`headline`](Self::headline).
-    #[must_use]
     pub fn meaning(&self) -> String {
         placements_meaning(self.is_identical(), &self.headline())
     }
@@ -90,7 +87,6 @@ impl Comparison {
 
 /// What it means for the answers about a file that our allocator placed its blocks where PyTorch did, or not. `counts`
 /// says how many.
-#[must_use]
 pub fn placements_meaning(is_identical: bool, counts: &str) -> String {
     if is_identical {
         format!(

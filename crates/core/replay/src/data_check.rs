@@ -150,7 +150,6 @@ impl<'a> CheckedRun<'a> {
     }
 
     /// How many requests are done.
-    #[must_use]
     pub fn steps_done(&self) -> usize {
         self.steps.len()
     }

@@ -95,7 +95,6 @@ pub struct OpenedDevice {
 
 impl OpenedDevice {
     /// `device 0`, or `host (pinned memory)`.
-    #[must_use]
     pub fn name(&self) -> String {
         snapshot::memory_name(self.index, self.is_host)
     }
@@ -103,7 +102,6 @@ impl OpenedDevice {
 
 impl OpenedRecording {
     /// Whether the opened recording is that of host memory.
-    #[must_use]
     pub fn shows_host(&self) -> bool {
         self.devices.get(self.shown_device).is_some_and(|device| device.is_host)
     }

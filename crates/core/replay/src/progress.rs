@@ -30,7 +30,6 @@ impl Progress {
     pub const INTERVAL: usize = 4096;
 
     /// Whether progress is reported before the request or event of this index.
-    #[must_use]
     pub const fn is_due(index: usize) -> bool {
         index.is_multiple_of(Self::INTERVAL)
     }

@@ -157,7 +157,6 @@ fn takes_new_memory(entry: &TraceEntry, rewound: &RewoundMemory, config: &Alloca
 }
 
 /// The device of a recording, as far as the recording shows it.
-#[must_use]
 pub fn device_of(run: &RecordedRun, inferred: &InferredRun) -> RecordedDevice {
     let failures = inferred.failures.iter().map(|failure| RecordedOom {
         free: failure.free,

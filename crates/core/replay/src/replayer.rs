@@ -80,13 +80,11 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
     }
 
     /// The index of the next request.
-    #[must_use]
     pub fn next_request(&self) -> usize {
         self.next
     }
 
     /// How many requests were skipped because an earlier request had failed.
-    #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -102,7 +100,6 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
     }
 
     /// The statistics at this moment, as PyTorch reports them.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         self.dispatcher.allocator.stats()
     }
@@ -113,7 +110,6 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
     }
 
     /// The snapshot of the allocator at this moment.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.dispatcher.allocator.snapshot()
     }

@@ -119,7 +119,6 @@ pub struct RivalOutOfMemory {
 
 /// A size rounded up to a multiple of [`ALIGNMENT`], as every allocator here does; `None` if the result does
 /// not fit in 64 bits.
-#[must_use]
 pub fn rounded(size: Bytes) -> Option<u64> {
     size.get().max(1).checked_next_multiple_of(ALIGNMENT).filter(|size| *size <= 1 << 60)
 }

@@ -114,7 +114,6 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
 
     /// The result of the last request, whose outcome is given, as a recorded run writes it; `None` for requests
     /// without a result.
-    #[must_use]
     pub fn answer(&self, outcome: &StepOutcome) -> Option<AllocationResult> {
         match outcome {
             StepOutcome::Done => self.addr.map(|addr| AllocationResult::At(addr.get())),
@@ -126,26 +125,22 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     }
 
     /// The block that the last request allocated, if it allocated one.
-    #[must_use]
     pub fn allocated_block(&self) -> Option<BlockSnapshot> {
         let sink = self.dispatcher.allocator.sink();
         sink.recorder.state().block(sink.allocated_block?)
     }
 
     /// The statistics at this moment.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         self.dispatcher.allocator.stats()
     }
 
     /// The snapshot of the allocator at this moment.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.dispatcher.allocator.snapshot()
     }
 
     /// The allocator, for tests of its invariants.
-    #[must_use]
     pub fn allocator(&self) -> &BackendAllocator<D, TraceRecorder> {
         &self.dispatcher.allocator
     }
@@ -166,13 +161,11 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
     }
 
     /// PyTorch's trace so far; empty without [`Runner::with_trace`].
-    #[must_use]
     pub fn trace(&self) -> &[TraceEntry] {
         self.dispatcher.allocator.sink().trace.as_deref().unwrap_or_default()
     }
 
     /// The recorder, which has the state after the events so far.
-    #[must_use]
     pub fn recorder(&self) -> &Recorder {
         &self.dispatcher.allocator.sink().recorder
     }

@@ -72,13 +72,11 @@ impl PreparedWorkload {
     }
 
     /// The number of requests.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.requests.len()
     }
 
     /// Whether the list has no requests.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }

@@ -178,7 +178,6 @@ impl PageFile {
     }
 
     /// How many bytes the file takes in a page, packed.
-    #[must_use]
     pub fn packed_len(&self) -> usize {
         self.bytes.len()
     }

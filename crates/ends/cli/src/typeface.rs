@@ -5,7 +5,6 @@ use base64::engine::general_purpose::STANDARD;
 use blockyard_figure::typeface::{FACES, Face};
 
 /// Rules of CSS that contain the typeface.
-#[must_use]
 pub fn font_faces() -> String {
     FACES.iter().map(rule).collect()
 }

@@ -19,7 +19,6 @@ pub struct Loop {
 
 impl Loop {
     /// Finds the longest stretch; `None` if the memory never returns to an earlier state.
-    #[must_use]
     pub fn find(trace: &DeviceTrace) -> Option<Self> {
         // Equal memory has equal sums of what its blocks and segments are, whatever the order in which they
         // came.

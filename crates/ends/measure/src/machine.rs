@@ -37,7 +37,6 @@ impl Machine {
     }
 
     /// The machine in one line.
-    #[must_use]
     pub fn line(&self) -> String {
         let Self { device, processor, cores, load, software } = self;
         let plural = if *cores == 1 { "" } else { "s" };

@@ -138,7 +138,6 @@ impl Section {
     }
 
     /// The geometric mean of the ratios, and the row with the worst ratio; `None` without ratios.
-    #[must_use]
     pub fn summary(&self) -> Option<Summary> {
         let ratios: Vec<(f64, &str)> = self
             .rows

@@ -70,7 +70,6 @@ pub struct OperationList {
 /// The handle of a list's stream: the default stream's is 0, the others' are even and ascend, like addresses.
 ///
 /// PyTorch takes an odd handle for one of its own streams.
-#[must_use]
 pub fn stream_handle(stream: u16) -> u64 {
     if stream == 0 { 0 } else { 0x5500_0000_0000 + 16 * u64::from(stream) }
 }
@@ -78,7 +77,6 @@ pub fn stream_handle(stream: u16) -> u64 {
 /// The hash of a replay after one more address. Every loop computes it, so that equal hashes show equal
 /// addresses; `addr` counts from the first segment.
 #[inline]
-#[must_use]
 pub fn fold(hash: u64, addr: u64) -> u64 {
     hash.wrapping_mul(0x0100_0000_01b3).wrapping_add(addr)
 }
@@ -91,13 +89,11 @@ impl Operation {
 
 impl OperationList {
     /// How many allocations the list makes; it frees each of them.
-    #[must_use]
     pub fn pairs(&self) -> usize {
         self.operations.iter().filter(|op| op.kind == Opcode::Allocate).count()
     }
 
     /// After how many operations the most slots are in use, and the number of these slots.
-    #[must_use]
     pub fn most_live(&self) -> (usize, usize) {
         let (mut live, mut most) = (0_usize, (0, 0));
         for (index, op) in self.operations.iter().enumerate() {

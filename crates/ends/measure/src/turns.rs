@@ -51,7 +51,6 @@ impl Measurement {
 }
 
 /// The geometric mean: the root of the product of the factors.
-#[must_use]
 pub fn geometric_mean(factors: &[f64]) -> f64 {
     let logarithms: f64 = factors.iter().map(|factor| factor.ln()).sum();
     #[expect(clippy::cast_precision_loss, reason = "there are few")]
@@ -110,7 +109,6 @@ pub fn alternate<C, E>(
 
 /// How many units make a turn of a few milliseconds, if `count` units took `took`: long compared with the
 /// clock's resolution, and short enough for many rounds.
-#[must_use]
 pub fn count_for_turn(took: Duration, count: u32) -> u32 {
     const TURN_NANOS: f64 = 4e6;
     const MAX: f64 = 100_000.0;
@@ -121,7 +119,6 @@ pub fn count_for_turn(took: Duration, count: u32) -> u32 {
 }
 
 /// The time of one unit in nanoseconds.
-#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "a count of operations")]
 pub fn per_unit(took: Duration, units: usize) -> f64 {
     took.as_secs_f64() * 1e9 / units.max(1) as f64

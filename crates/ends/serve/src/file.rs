@@ -9,7 +9,6 @@ use percent_encoding::percent_decode_str;
 /// `url` is the path of a request, still percent-encoded, with or without a query. A path that leads out of
 /// the folder, by `..`, by an encoded separator or by a symbolic link, gives `None`. `folder` must be
 /// canonical.
-#[must_use]
 pub fn locate(folder: &Path, url: &str) -> Option<PathBuf> {
     let path = url.split(['?', '#']).next()?.strip_prefix('/')?;
     let mut file = folder.to_owned();
@@ -28,7 +27,6 @@ pub fn locate(folder: &Path, url: &str) -> Option<PathBuf> {
 }
 
 /// The MIME type for a file of this name; `application/octet-stream` for an unknown ending.
-#[must_use]
 pub fn content_type(path: &Path) -> &'static str {
     match path.extension().and_then(|extension| extension.to_str()).unwrap_or_default() {
         "css" => "text/css; charset=utf-8",

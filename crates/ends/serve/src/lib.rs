@@ -154,7 +154,6 @@ impl Server {
     }
 
     /// The address of the page: `http://127.0.0.1:8080/`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }

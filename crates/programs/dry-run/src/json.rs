@@ -10,7 +10,6 @@ use crate::{ChildPeak, GpuFit, Iteration, RankReport, Ranks, RanksReport, Replay
 
 impl Report {
     /// The report for JSON, with whether the program fits on these GPUs; the program saw the first.
-    #[must_use]
     pub fn to_answer(&self, gpus: &[GpuProfile]) -> DryRunAnswer {
         DryRunAnswer { version: VERSION, run: self.fields(gpus), of_ranks: None }
     }
@@ -66,7 +65,6 @@ impl Report {
 
 impl RanksReport {
     /// The report for JSON: that of the rank with the largest peak reserved, and those of all ranks.
-    #[must_use]
     pub fn to_answer(&self, ranks: &Ranks, gpus: &[GpuProfile]) -> DryRunAnswer {
         let of_rank = |rank: &RankReport| DryRunResult {
             rank: Some(rank.rank),

@@ -34,14 +34,12 @@ pub struct NonPytorchMemory {
 
 impl NonPytorchMemory {
     /// The sum of all parts.
-    #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.parts.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 
     /// The bytes that `nvidia-smi` will show for a device on which this number of bytes is reserved, and what
     /// is not known, in sentences. `what` is the device.
-    #[must_use]
     pub fn sentences(&self, what: &str, reserved: Bytes) -> Vec<String> {
         let parts: Vec<String> = self.parts.iter().map(|(what, bytes)| format!("{bytes} {what}")).collect();
         let all = reserved.saturating_add(self.bytes());
@@ -58,7 +56,6 @@ impl NonPytorchMemory {
 impl Report {
     /// The non-PyTorch memory of each device, by the device's number; no parts where the program did not use
     /// the device.
-    #[must_use]
     pub fn non_pytorch(&self, gpu: &GpuProfile) -> Vec<NonPytorchMemory> {
         let devices = self.devices.iter().enumerate();
         devices

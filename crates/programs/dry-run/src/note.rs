@@ -17,7 +17,6 @@ pub enum NoteKind {
 
 impl NoteKind {
     /// The name in the report's JSON.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Function => "function",
@@ -56,7 +55,6 @@ impl EstimateNote {
     }
 
     /// The note as a sentence.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let what = match self.kind {
             NoteKind::Function => {

@@ -28,13 +28,11 @@ pub struct ReplayedOrders {
 
 impl ReplayedOrders {
     /// Whether some number depends on the addresses.
-    #[must_use]
     pub fn has_differences(&self) -> bool {
         self.first_differences.iter().any(Option::is_some)
     }
 
     /// A sentence for each number of a device that depends on the addresses.
-    #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for (at, device) in self.devices.iter().enumerate() {
@@ -60,7 +58,6 @@ impl ReplayedOrders {
     }
 
     /// The results for JSON.
-    #[must_use]
     pub fn to_answer(&self) -> DryRunAddresses {
         DryRunAddresses {
             orders: self.count as u64,
@@ -97,7 +94,6 @@ pub struct OtherOrders {
 
 impl OtherOrders {
     /// The bytes of each device over all orders whose runs ended as `own` ended.
-    #[must_use]
     pub fn devices(&self, own: &Report) -> Vec<DeviceRange> {
         let ranges = own.devices.iter().enumerate().map(|(at, device)| {
             let range = |of: fn(&DeviceReport) -> Bytes| {
@@ -118,14 +114,12 @@ impl OtherOrders {
     }
 
     /// The orders under which the program ended otherwise: their numbers are not compared.
-    #[must_use]
     pub fn ended_otherwise(&self, own: &Report) -> Vec<DriverAddressOrder> {
         let others = self.runs.iter().filter(|(_, report)| !is_like(report, own));
         others.map(|(order, _)| *order).collect()
     }
 
     /// The printed lines, counted from 0, whose text depends on the order.
-    #[must_use]
     pub fn lines(&self, own: &Report) -> Vec<usize> {
         let differs = |at: usize, text: &str| {
             self.like(own).any(|report| report.lines.get(at).is_none_or(|line| line.text != text))
@@ -135,7 +129,6 @@ impl OtherOrders {
     }
 
     /// Whether no number and no line depends on the order.
-    #[must_use]
     pub fn is_equal(&self, own: &Report) -> bool {
         let is_one = |range: &DeviceRange| {
             range.allocated.is_one() && range.reserved.is_one() && range.allocated_at_end.is_one()
@@ -151,7 +144,6 @@ impl OtherOrders {
     }
 
     /// The runs for JSON.
-    #[must_use]
     pub fn to_answer(&self, own: &Report) -> DryRunOrders {
         let orders =
             std::iter::once(DriverAddressOrder::Driver).chain(self.runs.iter().map(|(order, _)| *order));
@@ -212,7 +204,6 @@ pub fn run_other_orders(
 }
 
 /// Bytes of the host's memory that new processes may take; `None` where the host does not say.
-#[must_use]
 pub fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     kilobytes(&text, "MemAvailable:")

@@ -81,7 +81,6 @@ pub fn find_standin() -> Result<PathBuf, DryRunError> {
 
 /// The path of a library of ours: the value of a variable, or a file beside this program, in `lib/blockyard`
 /// beside the program's folder, or above the folder (tests of cargo).
-#[must_use]
 pub fn find_library(variable: &str, name: &str) -> Option<PathBuf> {
     if let Some(path) = env::var_os(variable).map(PathBuf::from) {
         return path.is_file().then_some(path);

@@ -68,37 +68,31 @@ impl Ranks {
     }
 
     /// How many ranks the program has.
-    #[must_use]
     pub fn world_size(&self) -> u32 {
         self.nodes.saturating_mul(self.per_node)
     }
 
     /// How many nodes the program runs on.
-    #[must_use]
     pub fn nodes(&self) -> u32 {
         self.nodes
     }
 
     /// How many processes a node has, which is also how many devices.
-    #[must_use]
     pub fn per_node(&self) -> u32 {
         self.per_node
     }
 
     /// The ranks that run, in ascending order.
-    #[must_use]
     pub fn running(&self) -> &[u32] {
         &self.running
     }
 
     /// The number of a rank in its node, which is the device that most programs take.
-    #[must_use]
     pub fn local_rank(&self, rank: u32) -> u32 {
         rank % self.per_node
     }
 
     /// The variables that `torchrun` sets for a rank, whose store is on this port.
-    #[must_use]
     pub fn environment(&self, rank: u32, port: u16) -> Vec<(String, String)> {
         let world = self.world_size().to_string();
         let mut variables = vec![
@@ -130,7 +124,6 @@ impl Ranks {
     }
 
     /// The file of a rank, where one file was named for all ranks: the name gets the rank's number.
-    #[must_use]
     pub fn path(&self, path: &Path, rank: u32) -> PathBuf {
         if self.running.len() == 1 {
             return path.to_owned();
@@ -164,14 +157,12 @@ pub struct RanksReport {
 
 impl RanksReport {
     /// The rank whose peak reserved is the largest, the lowest of several; `None` where none ran.
-    #[must_use]
     pub fn largest(&self) -> Option<&RankReport> {
         let peak = |rank: &&RankReport| -> Bytes { rank.report.peak_reserved() };
         self.ranks.iter().rev().max_by_key(peak)
     }
 
     /// The exit status of the rank that failed first, that of Ctrl-C where the run was interrupted, or 0.
-    #[must_use]
     pub fn status(&self) -> i32 {
         if self.is_interrupted {
             return INTERRUPTED;

@@ -215,21 +215,18 @@ impl Report {
 
     /// Whether nothing was assumed, and no number is known to depend on the addresses that a driver gives
     /// segments.
-    #[must_use]
     pub fn is_exact(&self) -> bool {
         let depends = self.replayed_orders.as_ref().is_some_and(ReplayedOrders::has_differences);
         self.notes.is_empty() && !self.is_cut && !depends
     }
 
     /// The peak reserved of the device whose peak reserved is the largest.
-    #[must_use]
     pub fn peak_reserved(&self) -> Bytes {
         self.devices.iter().map(|device| device.peak_reserved).max().unwrap_or_default()
     }
 
     /// [`Report::peak_reserved`] with the bytes of the processes that the program started, as if each process
     /// had its peak at that time.
-    #[must_use]
     pub fn peak_of_all_processes(&self) -> Bytes {
         let devices =
             self.devices.len().max(self.children.iter().map(|child| child.device + 1).max().unwrap_or(0));
@@ -255,7 +252,6 @@ impl Report {
     }
 
     /// Whether the last two iterations were equal; `None` for fewer than two.
-    #[must_use]
     pub fn is_steady(&self) -> Option<bool> {
         match self.iterations.as_slice() {
             [.., before, last] => Some(before.devices == last.devices),
@@ -264,7 +260,6 @@ impl Report {
     }
 
     /// Whether the program fits on each of these GPUs; the program saw the first.
-    #[must_use]
     pub fn fits(&self, gpus: &[GpuProfile]) -> Vec<GpuFit> {
         let Some(own) = gpus.first() else { return Vec::new() };
         gpus.iter().map(|gpu| self.fit(gpu, own)).collect()
@@ -294,7 +289,6 @@ impl Report {
 
     /// The bytes of a GPU that the program may reserve: all, or those beside the non-PyTorch memory of the
     /// device whose peak reserved is the largest.
-    #[must_use]
     pub fn left_for_pytorch(&self, gpu: &GpuProfile) -> Bytes {
         if !self.counts_non_pytorch {
             return gpu.total_memory;
@@ -303,7 +297,6 @@ impl Report {
     }
 
     /// The non-PyTorch memory of the device whose peak reserved is the largest, the first of several.
-    #[must_use]
     pub fn largest_non_pytorch(&self, gpu: &GpuProfile) -> NonPytorchMemory {
         let of_devices = self.non_pytorch(gpu).into_iter().zip(&self.devices).rev();
         let largest = of_devices.max_by_key(|(_, device)| device.peak_reserved);
@@ -311,13 +304,11 @@ impl Report {
     }
 
     /// Whether a request found no memory, even if the program went on.
-    #[must_use]
     pub fn has_run_out(&self) -> bool {
         self.has_counted("num_ooms")
     }
 
     /// Whether cached segments were released to serve a request.
-    #[must_use]
     pub fn has_released(&self) -> bool {
         self.has_counted("num_alloc_retries")
     }
@@ -328,7 +319,6 @@ impl Report {
     }
 
     /// The notes as sentences, each once, in alphabetical order.
-    #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let seen: BTreeSet<String> = self.notes.iter().map(EstimateNote::sentence).collect();
         seen.into_iter().collect()

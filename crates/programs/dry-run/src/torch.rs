@@ -81,14 +81,12 @@ impl Torch {
     }
 
     /// The release as two numbers.
-    #[must_use]
     pub fn version_pair(&self) -> (u32, u32) {
         let mut numbers = self.version.split(['.', '+']).map(|number| number.parse().unwrap_or(0));
         (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
     }
 
     /// The folder of the package, as a path.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -67,7 +67,6 @@ impl Interpreter {
     /// A Python whose rules are those of the Python that made the recordings, 3.12.3, except for what
     /// [`ProgramSettings::has_rules_of_recordings`](crate::ProgramSettings::has_rules_of_recordings) changes:
     /// Python 3.12 or 3.13. Before 3.12, arguments and comprehensions live longer. `None` where none is found.
-    #[must_use]
     pub fn of_recordings() -> Option<Self> {
         // A command that does not start takes its time to say so.
         static RECORDED: OnceLock<Option<Interpreter>> = OnceLock::new();

@@ -115,7 +115,6 @@ pub struct DeviceRun {
 
 impl DeviceRun {
     /// The operator or the node of autograd of an allocation.
-    #[must_use]
     pub fn operator(&self, origin: &AllocationOrigin) -> &str {
         let index = usize::try_from(origin.operator).unwrap_or(usize::MAX);
         self.operators.get(index).map_or("", String::as_str)
@@ -172,7 +171,6 @@ pub struct PrintedLine<'a> {
 
 impl ProgramOutcome {
     /// The lines of this run's standard output, in order.
-    #[must_use]
     pub fn lines<'a>(&self, output: &'a str) -> Vec<PrintedLine<'a>> {
         let last = PrintedMark { bytes: usize::MAX, requests: u64::MAX, estimates: u64::MAX };
         let mut marks = self.printed.iter().copied();

@@ -61,7 +61,6 @@ pub fn exit(before: SavedAutocast) {
 }
 
 /// Each parameter in the cache with its cast.
-#[must_use]
 pub fn cached() -> Vec<(Tensor, Tensor)> {
     session().autocast.cache.try_borrow().map(|cache| cache.clone()).unwrap_or_default()
 }
@@ -85,7 +84,6 @@ pub fn clear_cache() {
 }
 
 /// The type that autocast casts to; `None` where autocast is off.
-#[must_use]
 pub fn dtype() -> Option<Dtype> {
     let session = session();
     if session.autocast.is_excluded.get() { None } else { session.autocast.dtype.get() }

@@ -82,7 +82,6 @@ pub struct GradMode;
 
 impl GradMode {
     /// Whether operators note what the backward pass needs.
-    #[must_use]
     pub fn is_enabled() -> bool {
         session().modes.is_grad_enabled.get()
     }
@@ -94,7 +93,6 @@ impl GradMode {
     }
 
     /// Whether `torch.inference_mode` is on.
-    #[must_use]
     pub fn is_inference() -> bool {
         session().modes.is_inference.get()
     }
@@ -128,14 +126,12 @@ impl Drop for GradModeGuard {
 }
 
 /// The number of the backward pass that runs (`_current_graph_task_id`); `None` outside of one.
-#[must_use]
 pub fn current_graph_task() -> Option<u64> {
     session().modes.graph_task.get().0
 }
 
 /// Whether the reentrant checkpoint may run backward (`_is_checkpoint_valid`): no backward pass that runs is for
 /// the gradients of given tensors alone.
-#[must_use]
 pub fn is_checkpoint_valid() -> bool {
     session().modes.is_checkpoint_valid.get()
 }
@@ -152,7 +148,6 @@ pub(crate) fn is_in_formula() -> bool {
 }
 
 /// The signatures of the backward functions that took part in a second derivative, in alphabetical order.
-#[must_use]
 pub fn second_derivatives() -> Vec<String> {
     session().modes.second_derivatives.borrow().iter().cloned().collect()
 }

@@ -42,7 +42,6 @@ impl Dtype {
     ];
 
     /// Bytes of one element.
-    #[must_use]
     pub const fn size(self) -> u64 {
         match self {
             Self::Bool | Self::U8 | Self::I8 | Self::F8E4M3 | Self::F8E5M2 => 1,
@@ -54,31 +53,26 @@ impl Dtype {
     }
 
     /// Whether elements are floating-point numbers (complex ones are not).
-    #[must_use]
     pub const fn is_floating(self) -> bool {
         matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64 | Self::F8E4M3 | Self::F8E5M2)
     }
 
     /// Whether elements are complex.
-    #[must_use]
     pub const fn is_complex(self) -> bool {
         matches!(self, Self::C64 | Self::C128)
     }
 
     /// Whether elements are integers; booleans count.
-    #[must_use]
     pub const fn is_integral(self) -> bool {
         !self.is_floating() && !self.is_complex()
     }
 
     /// Whether a tensor of this type can require a gradient.
-    #[must_use]
     pub const fn is_differentiable(self) -> bool {
         self.is_floating() || self.is_complex()
     }
 
     /// `float16` and `bfloat16`.
-    #[must_use]
     pub const fn is_reduced_float(self) -> bool {
         matches!(self, Self::F16 | Self::BF16)
     }
@@ -94,7 +88,6 @@ impl Dtype {
     }
 
     /// The name without `torch.`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -116,7 +109,6 @@ impl Dtype {
 
     /// The type of that name, PyTorch's other names (`float`, `half`, `long`) included; `None` for a name
     /// that no type has.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "float" => Self::F32,
@@ -132,7 +124,6 @@ impl Dtype {
     }
 
     /// PyTorch's name in C++ error texts: `Float`, `Long`.
-    #[must_use]
     pub const fn scalar_name(self) -> &'static str {
         match self {
             Self::Bool => "Bool",
@@ -170,7 +161,6 @@ impl fmt::Display for Dtype {
 }
 
 /// The type that holds the values of both types (`torch.promote_types`).
-#[must_use]
 pub fn promote(a: Dtype, b: Dtype) -> Dtype {
     if a == b {
         return a;

@@ -1,7 +1,6 @@
 //! Sizes and strides.
 
 /// Strides of a tensor without gaps, the last dimension fastest; saturates where no tensor can be so large.
-#[must_use]
 pub fn contiguous_strides(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
     let mut next = 1_i64;
@@ -13,7 +12,6 @@ pub fn contiguous_strides(shape: &[i64]) -> Vec<i64> {
 }
 
 /// Strides of a tensor without gaps in the channels-last order (4 or 5 dimensions).
-#[must_use]
 pub fn channels_last_strides(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![0; shape.len()];
     let mut next = 1_i64;
@@ -29,7 +27,6 @@ pub fn channels_last_strides(shape: &[i64]) -> Vec<i64> {
 }
 
 /// The number of elements; saturates where no tensor can have as many.
-#[must_use]
 pub fn numel(shape: &[i64]) -> i64 {
     shape.iter().fold(1, |product, size| product.saturating_mul(*size))
 }

@@ -149,13 +149,11 @@ impl SimulatedGpu {
     }
 
     /// The device's number, as in `cuda:0`.
-    #[must_use]
     pub fn index(&self) -> u8 {
         self.index
     }
 
     /// The stream that operators of this device run on.
-    #[must_use]
     pub fn current_stream(&self) -> StreamId {
         self.stream.get()
     }
@@ -318,13 +316,11 @@ impl SimulatedGpu {
     }
 
     /// The counters that `torch.cuda.memory_stats` shows.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         self.allocator.borrow().as_ref().map(BackendAllocator::stats).unwrap_or_default()
     }
 
     /// Bytes of the segments of each memory pool that ever had a segment.
-    #[must_use]
     pub fn reserved_by_private_pools(&self) -> BTreeMap<PoolId, StatArray> {
         match self.allocator.borrow().as_ref() {
             Some(BackendAllocator::Native(allocator)) => allocator.reserved_by_private_pools().clone(),
@@ -334,50 +330,42 @@ impl SimulatedGpu {
 
     /// Whether a value that `read` takes from the statistics would be another if the driver handed out other
     /// addresses: best fit breaks ties by address.
-    #[must_use]
     pub fn depends_on_addresses<T: PartialEq>(&self, read: impl Fn(&Stats) -> T) -> bool {
         let value = read(&self.stats());
         self.others.borrow().stats().any(|stats| read(&stats) != value)
     }
 
     /// All segments and blocks at this moment.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.allocator.borrow().as_ref().map_or(Snapshot { segments: Vec::new() }, BackendAllocator::snapshot)
     }
 
     /// The settings of the allocator; `None` after the recording was finished.
-    #[must_use]
     pub fn config(&self) -> Option<AllocatorConfig> {
         self.allocator.borrow().as_ref().map(|allocator| allocator.config().clone())
     }
 
     /// Where each allocation so far came from, by the allocation's number.
-    #[must_use]
     pub fn origins(&self) -> Vec<Origin> {
         self.origins.borrow().clone()
     }
 
     /// How many allocations the device has made so far: the length of [`SimulatedGpu::origins`].
-    #[must_use]
     pub fn origin_count(&self) -> u32 {
         index_u32(self.origins.borrow().len())
     }
 
     /// The source line of each of the recording's steps; 0 for a step outside of a line.
-    #[must_use]
     pub fn step_lines(&self) -> Vec<u32> {
         self.step_lines.borrow().clone()
     }
 
     /// How many allocations and frees there were so far.
-    #[must_use]
     pub fn request_count(&self) -> u64 {
         self.requests.get()
     }
 
     /// How many steps the recording has so far.
-    #[must_use]
     pub fn step_count(&self) -> usize {
         self.step_lines.borrow().len()
     }
@@ -392,7 +380,6 @@ impl SimulatedGpu {
     }
 
     /// Whether a recording is made.
-    #[must_use]
     pub fn is_recorded(&self) -> bool {
         self.allocator.borrow().as_ref().is_some_and(|allocator| allocator.sink().recorder.is_some())
     }
@@ -435,7 +422,6 @@ impl SimulatedGpu {
     }
 
     /// How many requests were noted since the last [`SimulatedGpu::take_log`].
-    #[must_use]
     pub fn log_count(&self) -> usize {
         self.log.borrow().as_ref().map_or(0, Vec::len)
     }

@@ -102,7 +102,6 @@ impl std::fmt::Debug for Operator {
 
 impl Operator {
     /// Whether an overload has a parameter of this name.
-    #[must_use]
     pub fn has_parameter(&self, name: &str) -> bool {
         self.overloads
             .iter()
@@ -136,13 +135,11 @@ fn build() -> Table {
 }
 
 /// The operator of that name; `None` if this crate has none.
-#[must_use]
 pub fn lookup(name: &str) -> Option<Rc<Operator>> {
     TABLE.with(|table| table.get_or_init(build).get(name).cloned())
 }
 
 /// The names of all operators, sorted.
-#[must_use]
 pub fn names() -> Vec<&'static str> {
     TABLE.with(|table| {
         let mut names: Vec<_> = table.get_or_init(build).keys().copied().collect();
@@ -166,19 +163,16 @@ pub fn call(name: &str, args: &[Value], keywords: &[(&str, Value)]) -> Result<Va
 
 impl Operator {
     /// The operator's name: `add`, `add_`, `_foreach_add_`.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
     /// Whether the operator is a method of tensors too.
-    #[must_use]
     pub fn is_method(&self) -> bool {
         self.overloads.iter().any(|(schema, _)| schema.is_method())
     }
 
     /// The names of the first overload's parameters, in their order.
-    #[must_use]
     pub fn parameters(&self) -> Vec<&'static str> {
         let first = self.overloads.first();
         first

@@ -159,7 +159,6 @@ thread_local! {
 }
 
 /// The session of this thread; one with the default settings if none was installed.
-#[must_use]
 pub fn session() -> Rc<Session> {
     CURRENT.with(|current| {
         Rc::clone(
@@ -235,20 +234,17 @@ impl Session {
     }
 
     /// The GPU profile of all devices.
-    #[must_use]
     pub fn profile(&self) -> &GpuProfile {
         &self.profile
     }
 
     /// `torch.cuda.device_count()`.
-    #[must_use]
     pub fn device_count(&self) -> u8 {
         // `SessionSettings::devices` has 8 bits too.
         u8::try_from(self.devices.len()).unwrap_or(u8::MAX)
     }
 
     /// How many allocations and frees there were on all GPUs so far.
-    #[must_use]
     pub fn request_count(&self) -> u64 {
         self.devices.iter().map(|device| device.request_count()).sum()
     }
@@ -270,7 +266,6 @@ impl Session {
     }
 
     /// The device that `"cuda"` means.
-    #[must_use]
     pub fn current_device(&self) -> u8 {
         self.current_device.get()
     }
@@ -286,7 +281,6 @@ impl Session {
     }
 
     /// `torch.cuda.Stream()`: a new stream's handle.
-    #[must_use]
     pub fn create_stream(&self) -> StreamId {
         let number = self.next_stream.get();
         self.next_stream.set(number + 1);
@@ -327,7 +321,6 @@ impl Session {
     }
 
     /// `torch.get_default_dtype`.
-    #[must_use]
     pub fn default_dtype(&self) -> Dtype {
         self.default_dtype.get()
     }
@@ -338,7 +331,6 @@ impl Session {
     }
 
     /// The device of new tensors that name none (`torch.get_default_device`).
-    #[must_use]
     pub fn default_device(&self) -> Device {
         self.default_device.get()
     }
@@ -360,7 +352,6 @@ impl Session {
     }
 
     /// The kernels that `scaled_dot_product_attention` may take.
-    #[must_use]
     pub fn attention_kernels(&self) -> AttentionKernels {
         self.attention_kernels.get()
     }
@@ -387,7 +378,6 @@ impl Session {
     }
 
     /// The thread of PyTorch that runs.
-    #[must_use]
     pub fn thread(&self) -> Thread {
         self.thread.get()
     }
@@ -398,13 +388,11 @@ impl Session {
     }
 
     /// The unverified estimates in the order in which they were first noted; equal ones are listed once.
-    #[must_use]
     pub fn estimates(&self) -> Vec<EstimatedOperator> {
         self.estimates.borrow().clone()
     }
 
     /// How often an estimate was noted so far, estimates that equal an earlier one included.
-    #[must_use]
     pub fn estimate_count(&self) -> u64 {
         self.estimate_count.get()
     }
@@ -434,20 +422,17 @@ impl Session {
     }
 
     /// The non-PyTorch memory of each GPU.
-    #[must_use]
     pub const fn non_pytorch(&self) -> Bytes {
         self.non_pytorch
     }
 
     /// The release of PyTorch whose rules hold.
-    #[must_use]
     pub fn release(&self) -> Release {
         self.release.get()
     }
 
     /// The numbers of the blocks of a device that libraries keep until the process ends, with the library's
     /// name.
-    #[must_use]
     pub fn library_blocks(&self, device: u8) -> Vec<(u32, &'static str)> {
         let mut blocks = self.workspaces.blocks(device);
         if let Ok(states) = self.dropout_states.try_borrow() {
@@ -459,13 +444,11 @@ impl Session {
     }
 
     /// The name of the running operator or of the running node of autograd; empty where nothing runs.
-    #[must_use]
     pub fn operator(&self) -> &'static str {
         self.current_origin.running.get().name
     }
 
     /// The part of an iteration that runs.
-    #[must_use]
     pub fn phase(&self) -> Phase {
         self.current_origin.phase.get()
     }
@@ -486,7 +469,6 @@ impl Session {
     }
 
     /// The counters of `torch.cuda.host_memory_stats`.
-    #[must_use]
     pub fn host_stats(&self) -> HostStats {
         self.host.borrow().stats()
     }

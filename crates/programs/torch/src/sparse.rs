@@ -29,37 +29,31 @@ impl SparseParts {
     }
 
     /// The indices: a column for each value, a row for each sparse dimension.
-    #[must_use]
     pub fn indices(&self) -> &Tensor {
         &self.indices
     }
 
     /// The values, or dense parts.
-    #[must_use]
     pub fn values(&self) -> &Tensor {
         &self.values
     }
 
     /// Whether each place comes once, in order.
-    #[must_use]
     pub fn is_coalesced(&self) -> bool {
         self.is_coalesced
     }
 
     /// How many values there are (`nnz`).
-    #[must_use]
     pub fn count(&self) -> i64 {
         self.values.size(0)
     }
 
     /// How many dimensions have indices.
-    #[must_use]
     pub fn sparse_dim(&self) -> i64 {
         self.indices.size(0)
     }
 
     /// How many dimensions each value has.
-    #[must_use]
     pub fn dense_dim(&self) -> i64 {
         self.values.dim() as i64 - 1
     }
@@ -89,13 +83,11 @@ impl Tensor {
     }
 
     /// Whether the tensor is sparse.
-    #[must_use]
     pub fn is_sparse(&self) -> bool {
         self.sparse_cell().borrow().is_some()
     }
 
     /// The parts of a sparse tensor; `None` for a dense one.
-    #[must_use]
     pub fn sparse_parts(&self) -> Option<SparseParts> {
         self.sparse_cell().borrow().clone()
     }

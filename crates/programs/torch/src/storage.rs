@@ -57,7 +57,6 @@ impl Device {
     }
 
     /// Whether the device is a GPU.
-    #[must_use]
     pub fn is_cuda(self) -> bool {
         matches!(self, Self::Cuda(_))
     }
@@ -124,7 +123,6 @@ impl Storage {
     }
 
     /// Host memory of this many bytes, which is not counted and so never fails.
-    #[must_use]
     pub fn on_host(bytes: u64) -> Rc<Self> {
         Rc::new(Self {
             device: Device::Cpu,
@@ -166,25 +164,21 @@ impl Storage {
     }
 
     /// The size in bytes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.get()
     }
 
     /// The device of the memory.
-    #[must_use]
     pub fn device(&self) -> Device {
         self.device
     }
 
     /// Whether the memory is pinned host memory.
-    #[must_use]
     pub fn is_pinned(&self) -> bool {
         self.pinned.is_some()
     }
 
     /// The GPU block's number; `None` on the host and for no bytes.
-    #[must_use]
     pub fn block_number(&self) -> Option<u32> {
         // While the storage is resized, the block is borrowed.
         self.block.try_borrow().ok()?.as_ref().map(OwnedBlock::number)
@@ -192,7 +186,6 @@ impl Storage {
 
     /// The GPU block's address. Memory of the host has an address of ours, so that programs can tell storages
     /// apart by it. 0 without memory.
-    #[must_use]
     pub fn addr(&self) -> u64 {
         match self.device {
             Device::Cuda(_) => self.block.borrow().as_ref().map_or(0, OwnedBlock::addr),
@@ -217,7 +210,6 @@ impl Storage {
     }
 
     /// What the GPU block is for.
-    #[must_use]
     pub fn category(&self) -> Category {
         self.block.borrow().as_ref().map_or(Category::Temporary, OwnedBlock::category)
     }

@@ -139,7 +139,6 @@ impl Tensor {
     }
 
     /// Whether the tensor, or the one that it is a view of, was made in inference mode.
-    #[must_use]
     pub fn is_inference(&self) -> bool {
         self.0.is_inference.get()
     }
@@ -180,50 +179,42 @@ impl Tensor {
     }
 
     /// The memory that the elements are in.
-    #[must_use]
     pub fn storage(&self) -> Rc<Storage> {
         Rc::clone(&self.0.storage.borrow())
     }
 
     /// The sizes of the dimensions.
-    #[must_use]
     pub fn shape(&self) -> Shape {
         Rc::clone(&self.0.shape.borrow())
     }
 
     /// The strides, in elements.
-    #[must_use]
     pub fn strides(&self) -> Shape {
         Rc::clone(&self.0.strides.borrow())
     }
 
     /// Where in the storage the tensor begins, in elements.
-    #[must_use]
     pub fn offset(&self) -> i64 {
         self.0.offset.get()
     }
 
     /// The type of the elements.
-    #[must_use]
     pub fn dtype(&self) -> Dtype {
         self.0.dtype.get()
     }
 
     /// The device that the tensor is on.
-    #[must_use]
     pub fn device(&self) -> Device {
         self.0.storage.borrow().device()
     }
 
     /// The number of dimensions.
-    #[must_use]
     pub fn dim(&self) -> usize {
         self.0.shape.borrow().len()
     }
 
     /// The size of one dimension; a negative number counts from the end. 1 where no dimension has that
     /// number.
-    #[must_use]
     pub fn size(&self, dim: i64) -> i64 {
         let shape = self.0.shape.borrow();
         let count = i64::try_from(shape.len()).unwrap_or(i64::MAX);
@@ -232,20 +223,17 @@ impl Tensor {
     }
 
     /// The number of elements.
-    #[must_use]
     pub fn numel(&self) -> i64 {
         numel(&self.0.shape.borrow())
     }
 
     /// Bytes of all elements; the storage may have more or fewer.
-    #[must_use]
     pub fn nbytes(&self) -> u64 {
         u64::try_from(self.numel()).unwrap_or(0).saturating_mul(self.dtype().size())
     }
 
     /// Whether the tensor was made of a Python number, which does not decide the type of a result
     /// (`wrapped_number`).
-    #[must_use]
     pub fn is_wrapped_number(&self) -> bool {
         self.0.is_wrapped_number.get()
     }
@@ -256,7 +244,6 @@ impl Tensor {
     }
 
     /// How many handles of the tensor exist: PyTorch's `use_count`.
-    #[must_use]
     pub fn use_count(&self) -> usize {
         Rc::strong_count(&self.0)
     }
@@ -270,25 +257,21 @@ impl Tensor {
     }
 
     /// Whether two handles are of one tensor.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
 
     /// A number that no other live tensor has.
-    #[must_use]
     pub fn identity(&self) -> usize {
         Rc::as_ptr(&self.0).addr()
     }
 
     /// A handle that keeps nothing alive.
-    #[must_use]
     pub fn downgrade(&self) -> std::rc::Weak<TensorImpl> {
         Rc::downgrade(&self.0)
     }
 
     /// The tensor of a weak handle, if the tensor still lives.
-    #[must_use]
     pub fn upgrade(weak: &std::rc::Weak<TensorImpl>) -> Option<Self> {
         let inner = weak.upgrade()?;
         if let Some(object) = inner.object.get()
@@ -303,7 +286,6 @@ impl Tensor {
     }
 
     /// The object that stands for the tensor; `None` where there is none yet.
-    #[must_use]
     pub fn object(&self) -> Option<TensorObject> {
         self.0.object.get()
     }
@@ -332,7 +314,6 @@ impl Tensor {
     }
 
     /// How often the memory was changed in place (`_version`).
-    #[must_use]
     pub fn version(&self) -> u32 {
         self.0.version.borrow().get()
     }
@@ -362,13 +343,11 @@ impl Tensor {
     }
 
     /// Whether elements follow each other in order without gaps.
-    #[must_use]
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(&self.0.shape.borrow(), &self.0.strides.borrow())
     }
 
     /// Whether elements follow each other without gaps in the given order.
-    #[must_use]
     pub fn is_contiguous_in(&self, format: MemoryFormat) -> bool {
         let (shape, strides) = (self.shape(), self.strides());
         match format {
@@ -382,7 +361,6 @@ impl Tensor {
 
     /// Whether the elements fill a stretch of memory in some order, without gaps and without two elements at
     /// one place.
-    #[must_use]
     pub fn is_non_overlapping_and_dense(&self) -> bool {
         let (shape, strides) = (self.shape(), self.strides());
         is_contiguous(&shape, &strides) || is_dense(&shape, &strides)
@@ -390,7 +368,6 @@ impl Tensor {
 
     /// The order that an operator chooses for its result if it keeps the order of this tensor
     /// (`suggest_memory_format`).
-    #[must_use]
     pub fn suggested_format(&self) -> MemoryFormat {
         let (shape, strides) = (self.shape(), self.strides());
         match shape.len() {
@@ -401,7 +378,6 @@ impl Tensor {
     }
 
     /// Exact values in the order of elements, where they are known.
-    #[must_use]
     pub fn values(&self) -> Option<Vec<Scalar>> {
         let storage = self.storage();
         let values = storage.values.borrow();
@@ -443,7 +419,6 @@ impl Tensor {
 
     /// The gradient function that made the tensor; `None` for a leaf. Renews the function of a view whose
     /// memory was changed.
-    #[must_use]
     pub fn grad_fn(&self) -> Option<Rc<Node>> {
         crate::autograd::view::renew(self);
         self.grad_fn_as_it_stands()
@@ -451,7 +426,6 @@ impl Tensor {
 
     /// [`Self::grad_fn`] for an observer, which must change nothing: a view whose memory was changed keeps
     /// its earlier function.
-    #[must_use]
     pub fn grad_fn_as_it_stands(&self) -> Option<Rc<Node>> {
         self.0.autograd.borrow().grad_fn.clone()
     }

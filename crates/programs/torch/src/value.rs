@@ -19,7 +19,6 @@ pub enum Scalar {
 
 impl Scalar {
     /// The value as a floating-point number; `None` where the value is not known.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "as Python's float()")]
     pub fn to_f64(self) -> Option<f64> {
         match self {
@@ -31,7 +30,6 @@ impl Scalar {
     }
 
     /// The value as an integer, without its fraction; `None` where the value is not known.
-    #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "as Python's int()")]
     pub fn to_i64(self) -> Option<i64> {
         match self {
@@ -43,7 +41,6 @@ impl Scalar {
     }
 
     /// The type that a tensor made of this number alone has.
-    #[must_use]
     pub fn dtype(self) -> Dtype {
         match self {
             Self::Bool(_) => Dtype::Bool,
@@ -91,7 +88,6 @@ pub enum Value {
 
 impl Value {
     /// What Python calls the type, for error texts.
-    #[must_use]
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::None => "NoneType",

@@ -55,7 +55,6 @@ pub const CHECK_VARIABLE: &str = "BLOCKYARD_WATCH_CHECK";
 pub const ALL_LINES_VARIABLE: &str = "BLOCKYARD_WATCH_ALL_LINES";
 
 /// The variables of a watched program: the folder of the hook, the socket, the library, and those that are set.
-#[must_use]
 pub fn environment(
     folder: &Path,
     socket: &Path,

@@ -170,7 +170,6 @@ impl Watched {
     }
 
     /// The kept steps from this number on, with the entries after them.
-    #[must_use]
     pub fn steps(&self, from: u64) -> Steps {
         let mut steps = Steps::default();
         let mut stacks = self.stacks.clone();
@@ -205,7 +204,6 @@ impl Watched {
     }
 
     /// The lines with the most live bytes on a device, and their bytes, the largest first.
-    #[must_use]
     pub fn largest_lines(&self, device: usize, count: usize) -> Vec<(String, u64)> {
         let live = self.devices.get(device).map(|device| device.live.as_slice()).unwrap_or_default();
         let mut lines: Vec<(&String, u64)> = self.lines.iter().zip(live.iter().copied()).collect();
@@ -215,7 +213,6 @@ impl Watched {
     }
 
     /// How many entries did not fit the memory that is followed.
-    #[must_use]
     pub fn misfits(&self) -> u64 {
         self.devices.iter().filter_map(|device| device.followed.as_ref()).map(FollowedDevice::misfits).sum()
     }

@@ -104,25 +104,21 @@ const GROUP: usize = 16;
 
 impl Allocations {
     /// How many allocations there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
     /// Whether there is no allocation.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
     /// How many moments there are: one more than steps.
-    #[must_use]
     pub fn moments(&self) -> usize {
         self.moments
     }
 
     /// The allocation of a row.
-    #[must_use]
     pub fn get(&self, row: usize) -> Option<AllocationLifetime> {
         let moment = |moment: u32| (moment != NEVER).then_some(moment as usize);
         let (pool_id, pool) = *self.pools.get(*self.pool_indices.get(row)? as usize)?;
@@ -142,7 +138,6 @@ impl Allocations {
     }
 
     /// The row of an allocation.
-    #[must_use]
     pub fn row(&self, id: AllocationId) -> Option<usize> {
         let place = id.get() as usize;
         if self.ids.get(place) == Some(&id) {
@@ -152,20 +147,17 @@ impl Allocations {
     }
 
     /// The streams of allocations, in the order in which they appear.
-    #[must_use]
     pub fn streams(&self) -> &[StreamId] {
         &self.streams
     }
 
     /// The pools of allocations, in the order in which they appear.
-    #[must_use]
     pub fn pools(&self) -> &[(PoolId, PoolKind)] {
         &self.pools
     }
 
     /// The rows of all allocations that exist at this moment and whose free is not requested by then,
     /// ascending. Their sizes add up to the allocated bytes.
-    #[must_use]
     pub fn allocated_at(&self, moment: usize) -> Vec<usize> {
         let moment = crate::conversions::step_u32(moment);
         let mut rows = Vec::new();
@@ -271,19 +263,16 @@ impl Allocations {
 
     /// Whether the row is a gradient although it has no stack: its size, its life and the parameters of the
     /// recording say so.
-    #[must_use]
     pub fn is_gradient_without_stack(&self, row: usize) -> bool {
         self.gradients.binary_search(&crate::conversions::step_u32(row)).is_ok()
     }
 
     /// The id of a row.
-    #[must_use]
     pub fn id(&self, row: usize) -> Option<AllocationId> {
         self.ids.get(row).copied()
     }
 
     /// The bytes of memory that the columns and their indices take.
-    #[must_use]
     pub fn memory(&self) -> usize {
         let per_row = 3 * size_of::<u64>() + 5 * size_of::<u32>() + 2 * size_of::<u16>();
         let classes: usize =

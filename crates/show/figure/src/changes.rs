@@ -68,7 +68,6 @@ impl Changes {
     }
 
     /// Whether there are no changes that a map shows.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

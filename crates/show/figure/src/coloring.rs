@@ -39,7 +39,6 @@ impl ColorBy {
         [Self::Line, Self::Category, Self::Name, Self::Size, Self::Stream, Self::Pool, Self::Age];
 
     /// The name in a list.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Line => "line",
@@ -53,7 +52,6 @@ impl ColorBy {
     }
 
     /// The choice with this [`name`](Self::name); `None` if no choice has it.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|by| by.name() == name)
     }
@@ -76,7 +74,6 @@ pub struct LegendEntry {
 
 impl LegendEntry {
     /// The color without a pattern.
-    #[must_use]
     pub fn fill(&self) -> Fill {
         Fill::solid(self.role)
     }
@@ -166,13 +163,11 @@ impl Groups {
     }
 
     /// The place in the legend of a row's color.
-    #[must_use]
     pub fn place(&self, row: usize) -> usize {
         self.places.get(row).map_or(0, |place| *place as usize)
     }
 
     /// The color of a row: every table, figure and map that names a color takes it from here.
-    #[must_use]
     pub fn role(&self, row: usize) -> Role {
         self.legend.get(self.place(row)).map_or(OTHERS, |entry| entry.role)
     }
@@ -183,7 +178,6 @@ impl Groups {
     }
 
     /// The meaning of each color, in the order of the legend.
-    #[must_use]
     pub fn legend(&self) -> &[LegendEntry] {
         &self.legend
     }

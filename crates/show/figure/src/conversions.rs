@@ -22,7 +22,6 @@ pub(crate) fn micros_f64(micros: u64) -> f64 {
 
 /// A position in pixels.
 #[expect(clippy::cast_possible_truncation, reason = "pixels need no more than 24 bits")]
-#[must_use]
 pub fn px(value: f64) -> f32 {
     value as f32
 }
@@ -64,7 +63,6 @@ pub(crate) fn step_u32(step: usize) -> u32 {
 }
 
 /// `12.3%`; `<0.1%` for a part that would round to zero; `100%` only for the whole.
-#[must_use]
 pub fn percent(part: Bytes, whole: Bytes) -> String {
     if part.is_zero() || whole.is_zero() {
         return "0%".to_owned();
@@ -107,7 +105,6 @@ impl ByteUnit {
     }
 
     /// The unit's name: `MiB`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].get(self.place as usize).copied().unwrap_or_default()
     }
@@ -132,7 +129,6 @@ impl ByteUnit {
 
     /// Bytes in this unit, for a column of numbers: `344.72`, and `<0.01` for bytes that would be written as
     /// zero.
-    #[must_use]
     pub fn number(self, bytes: Bytes) -> String {
         let value = bytes_f64(bytes) / self.bytes();
         match self.place {

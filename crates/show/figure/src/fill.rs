@@ -81,7 +81,6 @@ pub struct Tile {
 impl Tile {
     /// How much of a pixel the dots of the tile cover, from 0 to 1: the pixel is `pixel_px` wide, and its
     /// middle is at `x_px`, `y_px` of the tiled plane.
-    #[must_use]
     pub fn dots_cover(&self, x_px: f32, y_px: f32, pixel_px: f32) -> f32 {
         let within = |at: f32| at - (at / self.size_px).floor() * self.size_px;
         let (x, y) = (within(x_px), within(y_px));
@@ -108,7 +107,6 @@ impl Pattern {
     ];
 
     /// The name, for identifiers of renderers.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Solid => "solid",
@@ -125,7 +123,6 @@ impl Pattern {
     }
 
     /// The tile that the pattern repeats, so that every renderer draws the same.
-    #[must_use]
     pub fn tile(self) -> Tile {
         let plain = Tile { size_px: 8.0, tint: 1.0, lines: &[], line_px: 0.0, dots: &[] };
         match self {

@@ -64,26 +64,22 @@ impl Rect {
     }
 
     /// The right edge.
-    #[must_use]
     pub fn right_px(&self) -> f32 {
         self.x_px + self.width_px
     }
 
     /// The lower edge.
-    #[must_use]
     pub fn bottom_px(&self) -> f32 {
         self.y_px + self.height_px
     }
 
     /// The point in the middle.
-    #[must_use]
     pub fn center(&self) -> Point {
         Point::new(self.x_px + self.width_px / 2.0, self.y_px + self.height_px / 2.0)
     }
 
     /// Whether the point lies inside; the left and upper edges belong to the rectangle, the right and lower
     /// edges do not.
-    #[must_use]
     pub fn contains(&self, x_px: f32, y_px: f32) -> bool {
         x_px >= self.x_px && x_px < self.right_px() && y_px >= self.y_px && y_px < self.bottom_px()
     }
@@ -100,7 +96,6 @@ impl Rect {
     }
 
     /// Whether two rectangles share a point of their insides.
-    #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.x_px < other.right_px()
             && other.x_px < self.right_px()

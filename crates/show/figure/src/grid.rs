@@ -183,13 +183,11 @@ impl Grid {
     }
 
     /// Whether every column shows its own moment.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.turn(self.next).is_none()
     }
 
     /// Whether every column shows at least the cells of a column near it.
-    #[must_use]
     pub fn is_covered(&self) -> bool {
         self.next >= self.width.div_ceil(COARSEST)
     }
@@ -217,25 +215,21 @@ impl Grid {
     }
 
     /// The meaning of the vertical axis of this grid.
-    #[must_use]
     pub fn kind(&self) -> GridKind {
         self.kind
     }
 
     /// The part that is shown.
-    #[must_use]
     pub fn view(&self) -> &GridView {
         &self.view
     }
 
     /// The number of cells from left to right, and from bottom to top.
-    #[must_use]
     pub fn size(&self) -> (usize, usize) {
         (self.width, self.height)
     }
 
     /// The content of a cell; `row` counts from the bottom. [`Cell::Nothing`] outside of the grid.
-    #[must_use]
     pub fn cell(&self, column: usize, row: usize) -> Cell {
         if column >= self.width || row >= self.height {
             return Cell::Nothing;
@@ -249,19 +243,16 @@ impl Grid {
     }
 
     /// The moment that the column shows, as a number of complete steps.
-    #[must_use]
     pub fn moment(&self, column: usize) -> Option<usize> {
         self.moments.get(column).map(|moment| *moment as usize)
     }
 
     /// The allocations that the column does not show one by one.
-    #[must_use]
     pub fn hidden(&self, column: usize) -> HiddenAllocations {
         self.hidden.get(column).copied().unwrap_or_default()
     }
 
     /// The rows of the allocations that the column does not show one by one, ascending.
-    #[must_use]
     pub fn hidden_rows(&self, allocations: &Allocations, column: usize) -> Vec<usize> {
         let Some(moment) = self.moments.get(column) else { return Vec::new() };
         let mut active = Vec::new();
@@ -275,7 +266,6 @@ impl Grid {
     }
 
     /// The hidden allocations of the column that hides the most bytes.
-    #[must_use]
     pub fn most_hidden(&self) -> HiddenAllocations {
         self.hidden.iter().copied().max_by_key(|hidden| hidden.bytes).unwrap_or_default()
     }
@@ -381,13 +371,11 @@ fn stack(
 
 impl Allocations {
     /// The active bytes at a moment; sums above 2 TiB are cut off.
-    #[must_use]
     pub fn active_bytes(&self, moment: usize) -> Bytes {
         Bytes::new(self.active.get(moment).map_or(0, |units| u64::from(*units) * RECT_UNIT))
     }
 
     /// The most active bytes at any moment of a range of steps.
-    #[must_use]
     pub fn most_active(&self, steps: &TimelineView) -> Bytes {
         let from = floor_count(steps.first_step.max(0.0));
         let to = floor_count(steps.last_step.ceil().max(0.0)).max(from + 1);
@@ -395,7 +383,6 @@ impl Allocations {
     }
 
     /// Whether the allocation is active at the moment.
-    #[must_use]
     pub fn is_active(&self, row: usize, moment: usize) -> bool {
         let moment = step_u32(moment);
         let start = self.starts().get(row).copied().unwrap_or(NEVER);

@@ -34,7 +34,6 @@ impl ShownPart {
 
 /// The facts without which a figure cannot be read elsewhere: which moment it shows, the unit, the release of
 /// PyTorch, the settings, and the limit of the process or the memory of the device.
-#[must_use]
 pub fn figure_facts(series: &Series, recording: &Recording, part: ShownPart) -> Vec<String> {
     let count = recording.step_count();
     let all = grouped(count);

@@ -46,7 +46,6 @@ pub struct RangeSums {
 }
 
 /// The sums of what happened after the moment `first` and up to the moment `last`.
-#[must_use]
 pub fn range_sums(allocations: &Allocations, first: usize, last: usize) -> RangeSums {
     let is_within = |moment: u32| moment != NEVER && (moment as usize) > first && (moment as usize) <= last;
     let mut sums = RangeSums::default();
@@ -97,7 +96,6 @@ impl GroupBy {
         [Self::Stack, Self::Line, Self::Module, Self::Category, Self::Size, Self::Stream, Self::Pool];
 
     /// Whether the groups follow from stacks, so that a recording without stacks says nothing about them.
-    #[must_use]
     pub fn needs_stacks(self) -> bool {
         matches!(self, Self::Stack | Self::Line | Self::Module | Self::Category)
     }
@@ -109,7 +107,6 @@ impl GroupBy {
     }
 
     /// The name in a list.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Stack => "stack",
@@ -170,7 +167,6 @@ pub struct Holder {
 
 /// The rows of the allocations that pass the filter, ascending. With [`AllocationFilter::At`] their sizes add
 /// up to the allocated bytes of the moment.
-#[must_use]
 pub fn rows_in(allocations: &Allocations, scope: AllocationFilter) -> Vec<usize> {
     let freed_after = |row: &usize, moment: usize| {
         allocations.frees().get(*row).is_some_and(|freed| *freed == NEVER || *freed > step_u32(moment))
@@ -198,7 +194,6 @@ pub fn rows_in(allocations: &Allocations, scope: AllocationFilter) -> Vec<usize>
 }
 
 /// The key of the group that the allocation of a row belongs to; `None` for a row that does not exist.
-#[must_use]
 pub fn group_key(
     allocations: &Allocations,
     recording: &Recording,
@@ -229,7 +224,6 @@ pub fn group_key(
 }
 
 /// The groups of the rows, the group that holds most first; groups of equal bytes in the order of their keys.
-#[must_use]
 pub fn holders(allocations: &Allocations, recording: &Recording, rows: &[usize], by: GroupBy) -> Vec<Holder> {
     let mut groups: BTreeMap<GroupKey, Holder> = BTreeMap::new();
     // The key of a stack is computed once for each stack, not for each allocation.
@@ -268,14 +262,12 @@ pub fn holders(allocations: &Allocations, recording: &Recording, rows: &[usize],
 }
 
 /// The sum of the sizes of the rows.
-#[must_use]
 pub fn bytes_of(allocations: &Allocations, rows: &[usize]) -> Bytes {
     let sizes = rows.iter().filter_map(|row| allocations.sizes().get(*row));
     Bytes::new(sizes.fold(0, |sum: u64, size| sum.saturating_add(*size)))
 }
 
 /// The group in words.
-#[must_use]
 pub fn group_text(recording: &Recording, key: GroupKey) -> String {
     let stacks = recording.stacks();
     let of_frame = |frame: Option<FrameId>, none: &str| {
@@ -306,7 +298,6 @@ pub fn group_text(recording: &Recording, key: GroupKey) -> String {
 }
 
 /// The group in words, with the name that the program gave to an allocation of a stack.
-#[must_use]
 pub fn holder_text(recording: &Recording, holder: &Holder) -> String {
     let text = group_text(recording, holder.key);
     let has_stack = matches!(holder.key, GroupKey::Stack(_) | GroupKey::Line(_));
@@ -321,7 +312,6 @@ pub fn holder_text(recording: &Recording, holder: &Holder) -> String {
 
 /// The groups in words, as [`holder_text`]. Of stacks that would have the same words each has also the
 /// innermost frame in which they differ: `linear model.py:12, from forward head.py:40`.
-#[must_use]
 pub fn holder_texts(recording: &Recording, holders: &[Holder]) -> Vec<String> {
     let mut texts: Vec<String> = holders.iter().map(|holder| holder_text(recording, holder)).collect();
     let mut indices: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -355,13 +345,11 @@ pub fn holder_texts(recording: &Recording, holders: &[Holder]) -> Vec<String> {
 }
 
 /// All frames of a stack, innermost first, a line each.
-#[must_use]
 pub fn stack_lines(stacks: &Stacks, stack: StackId) -> Vec<String> {
     stacks.frames(stack).map(|frame| frame_text(stacks.frame(frame))).collect()
 }
 
 /// `forward model.py:12`: the function if it is known, the end of the file's path and the line.
-#[must_use]
 pub fn frame_text(frame: Frame<'_>) -> String {
     let file = shortened_path(frame.filename);
     if frame.name.is_empty() && frame.line > 0 {

@@ -2,7 +2,6 @@
 
 /// A text as HTML and XML hold it, also in the value of an attribute. Letters that reorder the text around
 /// them, and control characters, are shown as a box: a name of a file must not change what a page says.
-#[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

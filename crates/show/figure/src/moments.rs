@@ -8,7 +8,6 @@ use blockyard_record::{Event, Recording, StepOutcome};
 /// The requests of a replay have other numbers than the steps of the recorded run that they come from, but
 /// both have the same allocations at their ends, also where the recording begins late. So allocations are
 /// counted from the end.
-#[must_use]
 pub fn steps_at_allocation(recording: &Recording, later: u64) -> Option<usize> {
     let is_oom = |step: usize| matches!(recording.outcome(step), StepOutcome::OutOfMemory(_));
     let mut events = recording.events_from(0);

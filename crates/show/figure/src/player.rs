@@ -110,13 +110,11 @@ impl Player {
     }
 
     /// The step that is shown: a step in progress, or else the last complete step; `None` before the first.
-    #[must_use]
     pub fn current_step(&self, recording: &Recording) -> Option<usize> {
         if self.cursor > end_of(recording, self.steps) { Some(self.steps) } else { self.steps.checked_sub(1) }
     }
 
     /// The events whose changes are to be emphasized: from the first to before the second.
-    #[must_use]
     pub fn changed_events(&self, recording: &Recording) -> (usize, usize) {
         let start =
             self.current_step(recording).and_then(|step| recording.step(step)).map_or(0, |step| step.start);
@@ -127,13 +125,11 @@ impl Player {
     }
 
     /// Whether this is the end.
-    #[must_use]
     pub fn is_at_end(&self, recording: &Recording) -> bool {
         self.steps >= recording.step_count() && self.cursor >= recording.event_count()
     }
 
     /// Whether this is the start.
-    #[must_use]
     pub fn is_at_start(&self) -> bool {
         self.steps == 0 && self.cursor == 0
     }
@@ -148,7 +144,6 @@ fn end_of(recording: &Recording, steps: usize) -> usize {
 }
 
 /// The player after the action. It never leaves the recording.
-#[must_use]
 pub fn reduce(player: &Player, action: PlayerAction, recording: &Recording) -> Player {
     let moved = match action {
         PlayerAction::Forward => move_by(player, 1, recording),

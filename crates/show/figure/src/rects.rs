@@ -85,25 +85,21 @@ impl Rects {
     }
 
     /// How many rectangles there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.geometry.len() / RECT_WORDS
     }
 
     /// Whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.geometry.is_empty()
     }
 
     /// [`RECT_WORDS`] words for each rectangle.
-    #[must_use]
     pub fn geometry(&self) -> &[u32] {
         &self.geometry
     }
 
     /// A word for each rectangle: the place of its color in the legend, and [`PICKED_BIT`].
-    #[must_use]
     pub fn colors(&self, groups: &Groups, is_picked: impl Fn(usize) -> bool) -> Vec<u32> {
         let of_row = |row: &u32| {
             let row = *row as usize;
@@ -116,7 +112,6 @@ impl Rects {
     /// The rectangles that are drawn where a pixel is this many bytes, one range over the other: reserved
     /// memory, allocations lower than half a pixel while all together are at most a million, and the
     /// allocations that can be seen.
-    #[must_use]
     pub fn ranges(&self, bytes_per_px: f64) -> [Range<usize>; 3] {
         let visible = self.visible(bytes_per_px);
         let ends = self.class_ends.iter().map(|(_, end)| *end);

@@ -23,7 +23,6 @@ impl BreakdownClass {
     pub const ALL: [Self; 5] = [Self::Requested, Self::Rounding, Self::Pending, Self::Cached, Self::Free];
 
     /// How many bytes of the breakdown are in this class.
-    #[must_use]
     pub fn bytes(self, breakdown: &Breakdown) -> Bytes {
         match self {
             Self::Requested => breakdown.requested,
@@ -35,7 +34,6 @@ impl BreakdownClass {
     }
 
     /// The name in figures.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Requested => "requested",
@@ -47,7 +45,6 @@ impl BreakdownClass {
     }
 
     /// The meaning of the class, as a sentence for a tooltip.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Requested => "Bytes in use that the program asked for.",
@@ -65,7 +62,6 @@ impl BreakdownClass {
     }
 
     /// The color role of the class.
-    #[must_use]
     pub fn role(self) -> Role {
         match self {
             Self::Requested => Role::Requested,
@@ -229,7 +225,6 @@ impl Role {
     }
 
     /// The CSS variable that holds the role's color: `--role-requested`.
-    #[must_use]
     pub fn css_variable(self) -> &'static str {
         match self {
             Self::Requested => "--role-requested",

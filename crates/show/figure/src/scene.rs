@@ -116,7 +116,6 @@ pub enum Dash {
 
 impl Dash {
     /// Lengths drawn and skipped in turn, in pixels; empty for an unbroken line.
-    #[must_use]
     pub fn lengths_px(self) -> &'static [f32] {
         match self {
             Self::Solid => &[],
@@ -205,7 +204,6 @@ impl Scene {
     }
 
     /// The uppermost target at the point.
-    #[must_use]
     pub fn hit(&self, x_px: f32, y_px: f32) -> Option<&Target> {
         self.targets.iter().rev().find(|target| target.rect.contains(x_px, y_px))
     }

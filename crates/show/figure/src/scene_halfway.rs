@@ -17,7 +17,6 @@ impl Scene {
     /// their old places, and texts that go or come are left out. So a block that is freed changes its color
     /// in its place, and only then its border to its neighbors vanishes. `None` if the pictures have very
     /// many marks.
-    #[must_use]
     pub fn halfway_to(&self, next: &Self) -> Option<Self> {
         if self.marks.len().max(next.marks.len()) > MAX_MARKS {
             return None;

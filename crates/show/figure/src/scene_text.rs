@@ -9,7 +9,6 @@ use crate::text_width::text_width_px;
 
 impl Mark {
     /// A rectangle that holds the mark; for a text an estimate that is rather too large than too small.
-    #[must_use]
     pub fn bounds(&self) -> Rect {
         match self {
             Self::Rect { rect, .. } | Self::Rounded { rect, .. } | Self::Frame { rect, .. } => *rect,

@@ -342,7 +342,6 @@ impl Stage {
     }
 
     /// Whether a row for a failed request is kept free, so that nothing moves when a request fails.
-    #[must_use]
     pub fn has_failures(&self) -> bool {
         self.has_failures
     }
@@ -381,7 +380,6 @@ fn change_of(block: &BlockSnapshot, changes: &Changes) -> Option<Change> {
 }
 
 /// Whether a request of the recording ran out of memory: its stage keeps a row free for the failed request.
-#[must_use]
 pub fn has_failures(recording: &Recording) -> bool {
     recording.failed_steps().iter().any(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)))
 }

@@ -25,7 +25,6 @@ impl StateCursor {
     }
 
     /// The recording whose moments the cursor visits.
-    #[must_use]
     pub fn recording(&self) -> &Arc<Recording> {
         &self.recording
     }

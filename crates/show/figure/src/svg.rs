@@ -17,7 +17,6 @@ impl Scene {
     ///
     /// The document holds no font. Each text says its width, so that a program without the typeface squeezes
     /// or spreads the text of another font to that width, and no text lies over another.
-    #[must_use]
     pub fn to_svg(&self, theme: Theme, title: &str, description: &str) -> String {
         let (width, height) = (number(self.width_px), number(self.height_px));
         let mut out = format!(

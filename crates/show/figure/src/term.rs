@@ -42,7 +42,6 @@ impl Term {
     ];
 
     /// The word.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Allocated => "allocated",
@@ -58,7 +57,6 @@ impl Term {
     }
 
     /// How a program gets the number from PyTorch: a function of `torch.cuda`, or an expression of several.
-    #[must_use]
     pub fn api(self) -> &'static str {
         match self {
             Self::Allocated => "memory_allocated()",
@@ -74,7 +72,6 @@ impl Term {
     }
 
     /// The meaning of the word, in one or two sentences.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Allocated => "The size of all blocks that tensors hold now, rounding included.",
@@ -100,7 +97,6 @@ impl Term {
     }
 
     /// The color that goes with the word.
-    #[must_use]
     pub fn role(self) -> Role {
         match self {
             Self::Allocated | Self::Requested => Role::Requested,
@@ -127,7 +123,6 @@ impl Term {
 
     /// The first and the last class that the term covers in a figure; a peak covers the classes that it
     /// measures.
-    #[must_use]
     pub fn classes(self) -> (BreakdownClass, BreakdownClass) {
         match self {
             Self::Allocated | Self::MaxAllocated => (BreakdownClass::Requested, BreakdownClass::Rounding),

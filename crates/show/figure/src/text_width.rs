@@ -10,7 +10,6 @@ const UNKNOWN: u16 = 1000;
 
 /// The width of a text in pixels: exact for the characters of the typeface, which has no kerning. Any other
 /// character counts as one font size, which is rather too large than too small.
-#[must_use]
 pub fn text_width_px(text: &str, size_px: f32, weight: Weight) -> f32 {
     let thousandths: u32 =
         text.chars().map(|character| u32::from(advance(character, weight).unwrap_or(UNKNOWN))).sum();

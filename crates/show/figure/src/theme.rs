@@ -18,7 +18,6 @@ pub enum Theme {
 
 impl Theme {
     /// The role's color as CSS writes it.
-    #[must_use]
     pub fn color(self, role: Role) -> String {
         match self {
             Self::Light => colors(role).0.to_owned(),
@@ -43,7 +42,6 @@ fn colors(role: Role) -> (&'static str, &'static str) {
 ///
 /// `<html data-theme="light">` and `<html data-theme="dark">` overrule the system. With `data-grey-states` the
 /// states of memory are grey, as in [`Theme::LightFile`].
-#[must_use]
 pub fn theme_css() -> String {
     let block = |theme: Theme, indent: &str| {
         Role::ALL.iter().fold(String::new(), |text, role| {

@@ -77,7 +77,6 @@ pub const EXERCISE_MINUTES: u32 = 8;
 
 impl PlannedLesson {
     /// How many minutes the lesson takes with a class, which talks: more than for a reader alone. None at home.
-    #[must_use]
     pub fn minutes(&self) -> u32 {
         match self.class_use {
             ClassUse::Presented => class_minutes(self.id),
@@ -96,7 +95,6 @@ impl PlannedLesson {
 }
 
 /// How many minutes a lesson takes with a class, without its exercise.
-#[must_use]
 pub fn class_minutes(id: &str) -> u32 {
     match id {
         "training" => 18,
@@ -109,7 +107,6 @@ pub fn class_minutes(id: &str) -> u32 {
 }
 
 /// What a class does while a lesson is presented, in words.
-#[must_use]
 pub fn class_task(id: &str) -> &'static str {
     match id {
         "tensor" => {
@@ -185,7 +182,6 @@ impl Plan {
     }
 
     /// What the class does with a lesson; `None` for a lesson that is not in the plan.
-    #[must_use]
     pub fn use_of(&self, id: &str) -> Option<ClassUse> {
         self.lessons.iter().find(|planned| planned.id == id).map(|planned| planned.class_use)
     }
@@ -206,21 +202,18 @@ impl Plan {
     }
 
     /// The minutes of the lessons that are presented.
-    #[must_use]
     pub fn lesson_minutes(&self) -> u32 {
         self.lessons.iter().map(PlannedLesson::minutes).sum()
     }
 
     /// How many minutes the plan takes: a tenth is left because a class asks questions, and a vote takes longer
     /// than planned. A multiple of five.
-    #[must_use]
     pub fn minutes(&self) -> u32 {
         (self.lesson_minutes() * 10).div_ceil(9).next_multiple_of(5)
     }
 
     /// The minute, from the beginning of the plan, at which a lesson is to end; `None` for a lesson that is not
     /// presented.
-    #[must_use]
     pub fn end_of(&self, id: &str) -> Option<u32> {
         let place = self.presented().position(|planned| planned.id == id)?;
         Some(self.presented().take(place + 1).map(PlannedLesson::minutes).sum())
@@ -228,7 +221,6 @@ impl Plan {
 
     /// What the class does at home, in a sentence: exercises that it has not solved, and lessons. `None` without
     /// homework.
-    #[must_use]
     pub fn homework_sentence(&self) -> Option<String> {
         let of = |wanted: ClassUse, what: &str| {
             let of_use = self.lessons.iter().filter(|planned| planned.class_use == wanted);
@@ -255,7 +247,6 @@ impl std::fmt::Display for Plan {
 }
 
 /// The title of a lesson; empty for an id that no lesson has.
-#[must_use]
 pub fn title_of(id: &str) -> &'static str {
     course().find(|lesson| lesson.id == id).map_or("", |lesson| lesson.title)
 }
@@ -278,7 +269,6 @@ pub struct LessonFile {
 ///
 /// The texts become a part of every program that calls this function. The page calls it only in a module that
 /// is fetched later.
-#[must_use]
 pub fn lessons() -> &'static [LessonFile] {
     &LESSONS
 }
@@ -307,7 +297,6 @@ const LESSONS: [LessonFile; 10] = [
 
 /// The lesson that has the matter of the lesson with this id: of a former lesson, the chapter that replaced
 /// it. Links to former lessons are in courses and in browsers.
-#[must_use]
 pub fn current_id(id: &str) -> &str {
     match id {
         "rounding" => "tensor",

@@ -230,7 +230,6 @@ impl<'t> Document<'t> {
 
 /// The text of a lesson without the blocks that solve its exercises and without the speaker's notes, for
 /// readers who are to solve them.
-#[must_use]
 pub fn without_solutions(text: &str) -> String {
     let (mut kept, mut is_fence, mut is_solution) = (String::new(), false, false);
     for line in text.split_inclusive('\n') {

@@ -25,13 +25,11 @@ impl LessonError {
     }
 
     /// The line and the column.
-    #[must_use]
     pub const fn position(&self) -> (u32, u32) {
         (self.line, self.column)
     }
 
     /// The kind of the error.
-    #[must_use]
     pub const fn kind(&self) -> &LessonErrorKind {
         &self.kind
     }

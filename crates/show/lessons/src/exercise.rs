@@ -123,7 +123,6 @@ impl Exercise {
 
     /// The lines that solve the exercise in place of the reader's lines ([`Exercise::with_region`]); `None`
     /// if the lesson has no solution.
-    #[must_use]
     pub fn solution(&self) -> Option<&str> {
         self.solution.as_ref().map(|(_, lines)| lines.as_str())
     }
@@ -144,7 +143,6 @@ impl Exercise {
 
     /// The whole workload or program that the reader begins with, the comments around the reader's lines
     /// included.
-    #[must_use]
     pub fn start(&self) -> &str {
         &self.start
     }
@@ -159,7 +157,6 @@ impl Exercise {
     }
 
     /// The allocator's settings, parsed.
-    #[must_use]
     pub fn config(&self) -> &AllocatorConfig {
         &self.config
     }
@@ -185,13 +182,11 @@ impl Exercise {
 
     /// The lines of [`Exercise::start`], from 0, that the reader may change; all other lines belong to the
     /// task.
-    #[must_use]
     pub fn region(&self) -> Range<usize> {
         self.region.clone()
     }
 
     /// The whole workload or program with these lines in place of the reader's.
-    #[must_use]
     pub fn with_region(&self, lines: &str) -> String {
         let all: Vec<&str> = self.start.lines().collect();
         let before = all.get(..self.region.start).unwrap_or_default();

@@ -88,7 +88,6 @@ impl Glossary {
     }
 
     /// The entry that a link `glossary.md#id` means.
-    #[must_use]
     pub fn entry(&self, id: &str) -> Option<&GlossaryEntry> {
         self.entries.iter().find(|entry| entry.id == id)
     }

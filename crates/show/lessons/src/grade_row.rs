@@ -20,7 +20,6 @@ pub enum GradeResult {
 
 impl GradeResult {
     /// The word for people.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -85,7 +84,6 @@ impl GradeRow {
     }
 
     /// The cells, in the order of [`GRADE_COLUMNS`].
-    #[must_use]
     pub fn cells(&self) -> [String; 7] {
         let met = self.met.map(|(met, count)| format!("{met} of {count}")).unwrap_or_default();
         let [file, name, lesson] = [&self.file, &self.name, &self.lesson].map(String::clone);
@@ -94,7 +92,6 @@ impl GradeRow {
 }
 
 /// The table in comma-separated values, with its heads.
-#[must_use]
 pub fn grades_csv<'a>(rows: impl IntoIterator<Item = &'a GradeRow>) -> String {
     let line =
         |cells: &[String]| cells.iter().map(|cell| csv_cell(cell)).collect::<Vec<_>>().join(",") + "\r\n";
@@ -114,7 +111,6 @@ fn csv_cell(text: &str) -> String {
 /// The exercise that a handed-in file answers: the exercise whose lines of the task the file has. If several
 /// exercises have these lines, the exercise whose id is in the name of the file. `None` if no exercise has
 /// them.
-#[must_use]
 pub fn exercise_of<'a>(
     file: &str,
     text: &str,

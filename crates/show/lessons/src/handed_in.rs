@@ -20,7 +20,6 @@ const MAX_FILES: usize = 5000;
 
 /// The files of a zip archive, in the order of the archive, without files that operating systems add. `most`
 /// is the most bytes of a file. `None` for other bytes, and for an archive whose directory is damaged.
-#[must_use]
 pub fn archive_files(bytes: &[u8], most: usize) -> Option<Vec<ArchiveFile>> {
     let archive = ZipArchive::from_slice(bytes).ok()?;
     let mut entries = archive.entries();
@@ -93,7 +92,6 @@ fn common_folder(files: &[ArchiveFile]) -> usize {
 
 /// The student whose file this is: the folder in an archive, or else the name of the file, up to the first
 /// `_` or `-`. Empty for a file with the name of a lesson.
-#[must_use]
 pub fn student_name(path: &str) -> String {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.split_once('.').map_or(file, |(stem, _)| stem);

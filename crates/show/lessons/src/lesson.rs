@@ -177,50 +177,42 @@ impl Lesson {
     }
 
     /// The short name for addresses and commands: lowercase letters, digits and hyphens.
-    #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
     /// The name that people see.
-    #[must_use]
     pub fn title(&self) -> &str {
         &self.title
     }
 
     /// One sentence about what the lesson teaches.
-    #[must_use]
     pub fn summary(&self) -> &str {
         &self.summary
     }
 
     /// How long the lesson takes to read, in minutes, if the file says so.
-    #[must_use]
     pub fn minutes(&self) -> Option<u32> {
         self.minutes
     }
 
     /// The GPU that the lesson's programs run on, if the file says so; workloads do not depend on it.
-    #[must_use]
     pub fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
     }
 
     /// The values that the reader moves, in the order of the text, and the drawn values after them. A lesson
     /// with a value that the reader moves is a page that scrolls.
-    #[must_use]
     pub fn sliders(&self) -> &[Slider] {
         &self.sliders
     }
 
     /// How many cards of the lesson ask a question.
-    #[must_use]
     pub fn question_count(&self) -> usize {
         self.cards.iter().filter(|card| card.question.is_some()).count()
     }
 
     /// How many cards the lesson has.
-    #[must_use]
     pub fn card_count(&self) -> usize {
         self.cards.len()
     }

@@ -88,7 +88,6 @@ pub struct MeasuredMemory {
 
 impl MeasuredMemory {
     /// What `nvidia-smi` shows of the process, in a sentence, where PyTorch's memory on the device is this.
-    #[must_use]
     pub fn process_sentence(&self, memory: &Breakdown) -> String {
         let size = self.size;
         let (shown, free) = (size.saturating_add(memory.reserved()), memory.free.saturating_sub(size));
@@ -158,7 +157,6 @@ impl Lesson {
 
 impl PlayedLesson {
     /// The most that the run of each card reserves, in the order of the cards.
-    #[must_use]
     pub fn peaks(&self) -> Vec<Bytes> {
         let peak = |run: &PlayedRun| {
             let breakdowns = run.recording.breakdowns_from(0);

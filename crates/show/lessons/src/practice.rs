@@ -14,7 +14,6 @@ const MAX_DRAWS: u64 = 16;
 /// The lesson with values drawn from `seed`, under which the question of the card differs from `shown`, or is
 /// any question if nothing is shown. `None` where no value changes the question
 /// ([`LessonQuestion::has_values`]).
-#[must_use]
 pub fn drawn_question(
     text: &str,
     card: usize,
@@ -61,7 +60,6 @@ pub struct PracticeQuestion {
 
 impl PracticeQuestion {
     /// The questions of these lessons, in their order. A file with an error has none.
-    #[must_use]
     pub fn all(files: &[LessonFile]) -> Vec<Self> {
         let asked = |file: &LessonFile| {
             let cards = Lesson::parse(file.text).map(|lesson| lesson.cards).unwrap_or_default();
@@ -124,7 +122,6 @@ impl Practice {
     }
 
     /// The form for storage, a line for each question: `tensor/3=2@20787`.
-    #[must_use]
     pub fn written(&self) -> String {
         let mut text = String::new();
         for (question, practiced) in &self.0 {
@@ -150,7 +147,6 @@ impl Practice {
     /// The question to ask next: one that is due again, else one that was never asked, else the one that is due
     /// first. Of those that were never asked, the ones whose card the reader has read come first. Several of a
     /// kind are mixed by `seed`. The questions of `recent`, the last of which was asked last, come after all others.
-    #[must_use]
     pub fn next(
         &self,
         questions: &[PracticeQuestion],

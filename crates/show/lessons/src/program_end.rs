@@ -55,7 +55,6 @@ pub(crate) fn refused_setting(workload: &Workload, recording: &Recording) -> Opt
 
 /// The last exception of a traceback with its message, without the full stop: the first line after the frames
 /// that is not indented. The caller's sentence goes on after the text. A long exception is cut off.
-#[must_use]
 pub fn exception(traceback: &str) -> Option<String> {
     let lines: Vec<&str> = traceback.lines().collect();
     let last_frame = lines.iter().rposition(|line| frame(line).is_some()).map_or(0, |frame| frame + 1);
@@ -72,7 +71,6 @@ pub fn exception(traceback: &str) -> Option<String> {
 
 /// The line of the program, counted from 1, in which an exception ended it: the last frame of the traceback
 /// in the program's file, which is the file of the first frame.
-#[must_use]
 pub fn failing_line(traceback: &str) -> Option<u32> {
     let mut frames = traceback.lines().filter_map(frame);
     let first = frames.next()?;

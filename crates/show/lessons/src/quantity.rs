@@ -170,7 +170,6 @@ const TABLE: [(Quantity, &str, &str, &str); 33] = [
 
 impl Quantity {
     /// The quantity with this name in lesson files; `_` and spaces are the same.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let name = name.replace(' ', "_");
         TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
@@ -187,7 +186,6 @@ impl Quantity {
     }
 
     /// The kind of answer of the quantity.
-    #[must_use]
     pub fn kind(self) -> QuantityKind {
         match self {
             Self::Segments
@@ -205,14 +203,12 @@ impl Quantity {
     }
 
     /// How a program asks PyTorch for the quantity; empty where PyTorch has no such call.
-    #[must_use]
     pub fn api(self) -> &'static str {
         TABLE.iter().find(|row| row.0 == self).map_or("", |row| row.3)
     }
 
     /// The term that figures have for the quantity, so that they can point at it; `None` if they have no
     /// term.
-    #[must_use]
     pub fn term(self) -> Option<Term> {
         Some(match self {
             Self::Requested => Term::Requested,

@@ -97,21 +97,18 @@ const DECIMAL_UNITS: [(&str, &str, &str); 3] =
 impl LessonQuestion {
     /// The letter of the right choice, from `a`, as choices have it on paper; `None` where a number is asked
     /// for.
-    #[must_use]
     pub fn letter(&self) -> Option<char> {
         let RightAnswers::Choices(choices) = &self.answers else { return None };
         ('a'..='z').zip(choices).find(|(_, choice)| choice.is_right).map(|(letter, _)| letter)
     }
 
     /// Whether the run gives the question a value, so that the question has other numbers in another run.
-    #[must_use]
     pub fn has_values(&self) -> bool {
         !matches!(self.answers, RightAnswers::Choices(_)) || has_value(&self.text)
     }
 
     /// How a size that the reader has drawn compares with the right size, in a sentence; `None` where no size
     /// is asked for.
-    #[must_use]
     pub fn drawn_sentence(&self, drawn: Bytes) -> Option<String> {
         let RightAnswers::Bytes(right) = self.answers else { return None };
         if self.is_at(drawn, right) {
@@ -128,13 +125,11 @@ impl LessonQuestion {
     }
 
     /// How many steps the ruler has.
-    #[must_use]
     pub fn drawn_steps(&self) -> u64 {
         self.ruler.unwrap_or_default().get() / self.drawn_step()
     }
 
     /// The size at a step of the ruler on which the reader draws, from 0.
-    #[must_use]
     pub fn drawn_at(&self, step: u32) -> Bytes {
         Bytes::new(self.drawn_step().saturating_mul(u64::from(step)))
     }
@@ -145,7 +140,6 @@ impl LessonQuestion {
     }
 
     /// The place of a size on that ruler, in percent of its length.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "sizes of lessons are far below 2^53 bytes")]
     pub fn place_percent(&self, size: Bytes) -> f64 {
         let ruler = self.ruler.unwrap_or_default().get().max(1) as f64;

@@ -58,7 +58,6 @@ pub enum RecordedError {
 
 impl LessonProgram {
     /// The program of a lesson's text; `None` for a lesson without blocks `python run`.
-    #[must_use]
     pub fn of(text: &str) -> Option<Self> {
         let mut errors = Errors::default();
         let document = Document::parse(text, &mut errors)?;
@@ -78,7 +77,6 @@ impl LessonProgram {
     }
 
     /// The line of a lesson's text that has this line of its program, both from 1.
-    #[must_use]
     pub fn line_in(text: &str, line: u32) -> Option<u32> {
         let document = Document::parse(text, &mut Errors::default())?;
         let mut lines = document.sections.iter().filter_map(Section::program).flat_map(|fence| {
@@ -99,7 +97,6 @@ impl LessonProgram {
     }
 
     /// Whether a block has the requests of this program.
-    #[must_use]
     pub fn has_run(&self, block: &str) -> bool {
         block.starts_with(&format!("```{RECORDED} {}\n", self.number()))
     }
@@ -260,7 +257,6 @@ fn events(recording: &Recording, step: usize) -> impl Iterator<Item = Event> + '
 
 /// The text of a lesson as its author writes it, and the block with the requests of its program, which is
 /// empty without one.
-#[must_use]
 pub fn split_recorded(text: &str) -> (String, String) {
     let (mut own, mut block, mut is_recorded) = (String::new(), String::new(), false);
     for line in text.split_inclusive('\n') {
@@ -277,7 +273,6 @@ pub fn split_recorded(text: &str) -> (String, String) {
 }
 
 /// The text of a lesson with the block of its requests at the end.
-#[must_use]
 pub fn with_recorded(text: &str, block: &str) -> String {
     if block.is_empty() { text.to_owned() } else { format!("{}\n\n{block}", text.trim_end()) }
 }

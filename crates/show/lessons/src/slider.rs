@@ -33,37 +33,31 @@ const MAX_STOPS: u64 = 20_000;
 
 impl Slider {
     /// The name, as the lesson's file and links have it.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The position of a value, from 0; `None` if the slider does not stop there.
-    #[must_use]
     pub fn position(&self, value: &str) -> Option<usize> {
         (0..self.stop_count()).find(|position| self.value(*position) == value)
     }
 
     /// Whether the value is drawn, and no card shows a slider for it.
-    #[must_use]
     pub fn is_drawn(&self) -> bool {
         self.cards.is_empty()
     }
 
     /// What the slider moves, for people; empty for a drawn value.
-    #[must_use]
     pub fn label(&self) -> &str {
         &self.label
     }
 
     /// The cards that show the slider, from 0; none for a drawn value.
-    #[must_use]
     pub fn cards(&self) -> &[usize] {
         &self.cards
     }
 
     /// How many values the slider has; at least two.
-    #[must_use]
     pub const fn stop_count(&self) -> usize {
         match &self.stops {
             Stops::Numbers { count, .. } => *count,
@@ -72,13 +66,11 @@ impl Slider {
     }
 
     /// The position of the value with which the lesson opens, from 0.
-    #[must_use]
     pub const fn start(&self) -> usize {
         self.start
     }
 
     /// The value at a position, from 0; the last value for a position after it.
-    #[must_use]
     pub fn value(&self, position: usize) -> String {
         match &self.stops {
             Stops::Numbers { .. } => self.number(position).unwrap_or_default().to_string(),

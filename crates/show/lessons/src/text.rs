@@ -46,7 +46,6 @@ pub enum Inline {
 }
 
 /// A sentence whose code is between backticks, as the goals and verdicts of exercises are written.
-#[must_use]
 pub fn with_code(text: &str) -> Vec<Inline> {
     let pieces = text.split('`').enumerate().filter(|(_, piece)| !piece.is_empty());
     pieces
@@ -58,7 +57,6 @@ pub fn with_code(text: &str) -> Vec<Inline> {
 }
 
 /// The sentence without any marks.
-#[must_use]
 pub fn plain(text: &[Inline]) -> String {
     text.iter()
         .map(|inline| match inline {

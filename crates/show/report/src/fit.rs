@@ -42,7 +42,6 @@ pub struct FitReport {
 }
 
 /// The page as HTML. The same input gives the same page.
-#[must_use]
 pub fn fit_report(page: &FitReport) -> String {
     let mut out = String::new();
     write_head(&mut out, &page.program, STYLE);

@@ -223,7 +223,6 @@ fn operator(expression: &str) -> String {
 
 /// A program that makes these calls, one function each. Whole programs find the libraries' workspaces as a
 /// process has them at its start.
-#[must_use]
 pub fn program(calls: &[Call]) -> String {
     let mut text = PRELUDE.to_owned();
     if calls.iter().any(|call| call.family.starts_with(CYCLES)) {

@@ -49,7 +49,6 @@ fn parse(line: &str) -> Result<KnownCause> {
 
 /// The differences that are not known, or that occur more often than allowed: a sentence each. One call of a
 /// known cause is always allowed.
-#[must_use]
 pub fn unexpected(differences: &[OperatorDifference], known: &[KnownCause], compared: usize) -> Vec<String> {
     let mut sentences = Vec::new();
     for OperatorDifference { operator, cause, calls } in differences {

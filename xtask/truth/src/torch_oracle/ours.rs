@@ -131,7 +131,6 @@ impl OurSide {
     }
 
     /// How many processes ended before their program did.
-    #[must_use]
     pub fn died_count(&self) -> usize {
         match self {
             Self::Here => 0,

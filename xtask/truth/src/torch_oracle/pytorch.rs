@@ -69,13 +69,11 @@ impl PyTorch {
     }
 
     /// The version of PyTorch.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.installed.torch.version
     }
 
     /// The folder for the files of runs.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.installed.folder
     }

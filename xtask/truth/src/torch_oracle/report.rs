@@ -140,19 +140,16 @@ impl OracleReport {
     }
 
     /// How many calls were compared.
-    #[must_use]
     pub fn compared(&self) -> usize {
         self.families.count(&COMPARED)
     }
 
     /// How many compared calls had this result.
-    #[must_use]
     pub fn count(&self, comparison: CallComparison) -> usize {
         self.families.count(&[CallOutcome::Compared(comparison)])
     }
 
     /// The differences without a mark, and the exceptions that only our side raises.
-    #[must_use]
     pub fn differences(&self) -> Vec<OperatorDifference> {
         let is_wrong = |comparison: &CallComparison| {
             matches!(comparison, CallComparison::Different | CallComparison::Raises)
@@ -168,7 +165,6 @@ impl OracleReport {
     }
 
     /// The smallest call of each operator and cause that differs without a mark, is refused or raises here.
-    #[must_use]
     pub fn findings(&self) -> Vec<RecordedCall> {
         let is_reported = |comparison: &CallComparison| {
             matches!(comparison, CallComparison::Different | CallComparison::Refused | CallComparison::Raises)

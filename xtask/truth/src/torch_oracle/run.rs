@@ -51,7 +51,6 @@ pub struct CallRun {
 
 impl ProgramRun {
     /// The calls that ended, by number.
-    #[must_use]
     pub fn calls(&self) -> BTreeMap<usize, CallRun> {
         let mut calls = BTreeMap::new();
         let (mut begin, mut estimated, mut unsure, mut error) = (0, 0, 0, None);
@@ -106,7 +105,6 @@ pub enum CallComparison {
 }
 
 /// Compares a call with PyTorch's.
-#[must_use]
 pub fn compare(ours: &CallRun, theirs: &CallRun) -> CallComparison {
     match (&ours.error, &theirs.error) {
         (Some(_), Some(_)) => return CallComparison::Invalid,

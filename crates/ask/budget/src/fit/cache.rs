@@ -46,7 +46,6 @@ impl RunCache {
     }
 
     /// The file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

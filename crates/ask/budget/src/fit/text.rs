@@ -22,7 +22,6 @@ use crate::safe_text;
 const SHOWN_ROWS: usize = 6;
 
 /// The answer to a question for people. `run_ranks` are the ranks that should run of each layout.
-#[must_use]
 pub fn text(question: &Question, result: &FitResult, run_ranks: Option<&RunRanks>, is_quiet: bool) -> String {
     let mut text = String::new();
     // Writing to a text does not fail.
@@ -85,7 +84,6 @@ fn limit_of(answer: &FitLargestOnGpu) -> Bytes {
 }
 
 /// The largest value that fits a GPU, in a sentence without a full stop.
-#[must_use]
 pub fn largest_sentence(vary: &Vary, answer: &FitLargestOnGpu) -> String {
     let (name, values) = (&vary.name, &vary.values);
     let limit = limit(&answer.conditions);

@@ -19,7 +19,6 @@ pub struct GuardedRun {
 }
 
 /// The report about all programs of a file. With `is_update`, the run replaces the baseline.
-#[must_use]
 pub fn answer(file: String, torch: String, runs: &[GuardedRun], is_update: bool) -> GuardAnswer {
     GuardAnswer {
         version: VERSION,

@@ -29,7 +29,6 @@ pub struct GuardComparison {
 
 impl GuardComparison {
     /// Whether the program fails. A growth is not a failure of an update.
-    #[must_use]
     pub fn is_failed(&self, is_update: bool) -> bool {
         let is_growth = |failure: &GuardFailure| {
             matches!(failure, GuardFailure::Allocated { .. } | GuardFailure::Reserved { .. })
@@ -39,7 +38,6 @@ impl GuardComparison {
 }
 
 /// Compares a run with its entry. A peak equal to the budget, and a growth equal to the tolerance, pass.
-#[must_use]
 pub fn compare(entry: &ProgramEntry, run: &MeasuredRun) -> GuardComparison {
     let mut found = GuardComparison { is_estimate: !run.is_exact, ..GuardComparison::default() };
     found.failures.extend(run.failure.clone());

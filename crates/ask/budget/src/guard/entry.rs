@@ -55,7 +55,6 @@ impl ProgramEntry {
     pub const GPU: &'static str = "h200";
 
     /// The program and its arguments, as a person types them.
-    #[must_use]
     pub fn command(&self) -> String {
         let words = std::iter::once(&self.program).chain(&self.arguments);
         words.map(String::as_str).collect::<Vec<_>>().join(" ")
@@ -88,7 +87,6 @@ pub struct MeasuredRun {
 
 impl MeasuredRun {
     /// A baseline with the memory of this run and at most this many lines.
-    #[must_use]
     pub fn baseline(&self, lines: usize) -> Baseline {
         Baseline {
             torch: self.torch.clone(),

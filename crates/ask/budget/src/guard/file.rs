@@ -83,14 +83,12 @@ impl GuardFile {
     }
 
     /// The entries, in the order of the file.
-    #[must_use]
     pub fn entries(&self) -> &[ProgramEntry] {
         &self.entries
     }
 
     /// Keys that the guard does not read, as a person's own keys or misspelled keys, each once, in their
     /// order.
-    #[must_use]
     pub fn unread_keys(&self) -> Vec<String> {
         let top = self.document.iter().map(|(key, _)| key).filter(|key| !TOP_KEYS.contains(key));
         let own = self.tables().into_iter().flat_map(ArrayOfTables::iter).flat_map(Table::iter);

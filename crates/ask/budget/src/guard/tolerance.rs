@@ -33,7 +33,6 @@ impl Default for Tolerance {
 
 impl Tolerance {
     /// The bytes that a peak of `before` bytes may grow by, a fraction of a byte cut off.
-    #[must_use]
     pub fn of(self, before: Bytes) -> Bytes {
         match self {
             Self::Bytes(bytes) => bytes,

@@ -69,7 +69,6 @@ impl LineGrowth {
 
 /// What iterations kept together, in words: `each of 136 iterations kept 3 tensors (4 MiB)`. Without `tensors`
 /// the tensors became larger, and not more. `what` is an iteration in a word.
-#[must_use]
 pub fn growth_text(iterations: u64, what: &str, tensors: u64, bytes: Bytes) -> String {
     let each = |all: u64| {
         all.checked_div(iterations).filter(|each| *each > 0 && each.saturating_mul(iterations) == all)
@@ -206,7 +205,6 @@ pub(super) fn grow_much(lines: &[LineGrowth], peak: Bytes) -> bool {
 }
 
 /// Whether a run that grows by so many bytes counts as growing, with this peak of allocated bytes.
-#[must_use]
 pub fn is_much_growth(growth: Bytes, peak: Bytes) -> bool {
     growth.get().saturating_mul(MIN_GROWTH_DIVISOR) >= peak.get()
 }

@@ -17,7 +17,6 @@ const MAX_LINES: usize = 5;
 impl Verdict {
     /// The verdict about the run of this name in a few lines of plain text: the cause with its line, the
     /// numbers, at most three changes with their outcome, and who held the memory.
-    #[must_use]
     pub fn summary(&self, name: &str) -> String {
         let mut text = format!("{name}: {}\n", self.answer.headline);
         let about = |about: FindingTopic| {
@@ -50,7 +49,6 @@ impl Verdict {
     /// At most three changes of a run that failed: of a setting, of the code and of the memory. First those after
     /// which no later iteration is known to fail, of these the one that costs least; a tensor to free is last.
     /// Empty for a run without a failure.
-    #[must_use]
     pub fn fixes(&self) -> Vec<Fix<'_>> {
         let Some(autopsy) = &self.autopsy else { return Vec::new() };
         let mut all: Vec<Fix<'_>> = autopsy.failure.changes.iter().map(Fix::Change).collect();
@@ -89,7 +87,6 @@ pub enum Fix<'a> {
 
 impl Fix<'_> {
     /// The change and its effect, in a sentence without a full stop.
-    #[must_use]
     pub fn sentence(&self) -> String {
         match self {
             Self::Code(fix) => fix.sentence.clone(),

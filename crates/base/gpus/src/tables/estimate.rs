@@ -265,7 +265,6 @@ fn features(request: &WorkspaceRequest<'_>, shape: &Shape) -> Vec<i64> {
 
 /// An estimate of the bytes of the workspace; `None` for a convolution without a shape that the trees can be
 /// asked about.
-#[must_use]
 pub fn estimate(request: &WorkspaceRequest<'_>) -> Option<u64> {
     let shape = Shape::of(request);
     let features = features(request, &shape);

@@ -40,7 +40,6 @@ pub enum LayerSize {
 }
 
 /// The bytes of the workspace of a convolution whose layer is one of a known network.
-#[must_use]
 pub fn size_in_layers(request: &WorkspaceRequest<'_>) -> Option<LayerSize> {
     static TABLE: OnceLock<LayerTable> = OnceLock::new();
     TABLE.get_or_init(|| LayerTable::read(LAYERS)).find(request)
@@ -48,7 +47,6 @@ pub fn size_in_layers(request: &WorkspaceRequest<'_>) -> Option<LayerSize> {
 
 /// The bytes of the largest workspace that any algorithm of cuDNN wants for a convolution whose layer is one of
 /// a known network: under `torch.backends.cudnn.benchmark` PyTorch allocates it to try all algorithms.
-#[must_use]
 pub fn largest_in_layers(request: &WorkspaceRequest<'_>) -> Option<LayerSize> {
     static TABLE: OnceLock<LayerTable> = OnceLock::new();
     TABLE.get_or_init(|| LayerTable::read(LARGEST)).find(request)
@@ -169,20 +167,17 @@ impl LayerTable {
     }
 
     /// How many layers the table has.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.layers.len()
     }
 
     /// Whether the table has no layers.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.layers.is_empty()
     }
 
     /// The bytes of a convolution's workspace; `None` where the table does not have the layer, its type or
     /// its order.
-    #[must_use]
     pub fn find(&self, request: &WorkspaceRequest<'_>) -> Option<LayerSize> {
         let key = key(request);
         let first = self.layers.partition_point(|(other, _)| *other < key);

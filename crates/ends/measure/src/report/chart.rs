@@ -29,7 +29,6 @@ const RATIOS: [f64; 11] = [0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0, 
 ///
 /// A section with a goal has a bar for each ratio, a section of multiples a bar for each value; other
 /// sections are not drawn.
-#[must_use]
 pub fn chart(report: &BenchReport) -> String {
     let panels: Vec<Panel> = report.sections.iter().filter_map(Panel::of).collect();
     let height = MARGIN + panels.iter().map(Panel::height).sum::<f32>() + FOOT;

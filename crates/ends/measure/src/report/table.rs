@@ -6,7 +6,6 @@ use super::{BenchReport, RatioGoal, ReportRow, Section};
 use crate::turns::{Measurement, geometric_mean};
 
 /// The section as a table for a terminal, with its summary and notes.
-#[must_use]
 pub fn table(section: &Section) -> String {
     let lines = cells(section);
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
@@ -33,7 +32,6 @@ pub fn table(section: &Section) -> String {
 }
 
 /// All sections as Markdown.
-#[must_use]
 pub fn markdown(report: &BenchReport) -> String {
     let mut text = format!("`{}`, {} rounds, on {}.\n", report.command, report.rounds, report.machine.line());
     for section in &report.sections {
@@ -80,7 +78,6 @@ fn cells(section: &Section) -> Vec<Vec<String>> {
 }
 
 /// The section's ratios in a line, with the goal and whether it is met; `None` where it has none.
-#[must_use]
 pub fn summary_sentence(section: &Section) -> Option<String> {
     let summary = section.summary()?;
     let worst = match section.goal {
@@ -142,7 +139,6 @@ fn times(ratio: Measurement) -> String {
 }
 
 /// Three significant digits, none after the point from 100 on.
-#[must_use]
 pub fn digits(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),

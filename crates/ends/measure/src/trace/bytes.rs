@@ -9,7 +9,6 @@ pub struct DecodeError;
 
 impl OperationList {
     /// The trace without its name: 8 bytes of counts, then 16 bytes an operation.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + 16 * self.operations.len());
         bytes.extend(self.slots.to_le_bytes());

@@ -66,13 +66,11 @@ impl<S: EventSink> Replay<S> {
     }
 
     /// How many bytes of memory the slots take.
-    #[must_use]
     pub fn slot_bytes(&self) -> usize {
         self.live.capacity() * size_of::<Option<Allocation>>()
     }
 
     /// The number of allocated blocks, and of all blocks.
-    #[must_use]
     pub fn blocks(&self) -> (usize, usize) {
         let snapshot = self.allocator.snapshot();
         let all = snapshot.segments.iter().map(|segment| segment.blocks.len()).sum();
@@ -80,7 +78,6 @@ impl<S: EventSink> Replay<S> {
     }
 
     /// The allocator's counters.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         self.allocator.stats()
     }

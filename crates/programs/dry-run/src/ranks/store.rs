@@ -164,7 +164,6 @@ impl StoreServer {
     }
 
     /// The port of 127.0.0.1 that the server listens on.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -176,7 +175,6 @@ impl StoreServer {
     }
 
     /// Keys that ranks which do not run would have set, and whose values were read.
-    #[must_use]
     pub fn assumed(&self) -> Vec<String> {
         self.shared.lock().read.iter().cloned().collect()
     }

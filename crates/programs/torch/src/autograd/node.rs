@@ -250,13 +250,11 @@ impl Node {
     }
 
     /// The name that Python shows: `AddmmBackward0`.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
     /// The order in which one thread made the nodes; a later node runs earlier.
-    #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -267,7 +265,6 @@ impl Node {
     }
 
     /// Where the node's results flow to, by input of the forward function (`next_functions`).
-    #[must_use]
     pub fn edges(&self) -> Vec<Option<Edge>> {
         self.edges.borrow().clone()
     }
@@ -279,7 +276,6 @@ impl Node {
 
     /// The values that the node keeps for its backward function now, each with the name of the member that
     /// keeps the value where PyTorch's list has one.
-    #[must_use]
     pub fn saved_values(&self) -> Vec<(Option<&'static str>, SavedValue)> {
         // A node that runs at this moment may be releasing its saved tensors, which are borrowed then.
         let (Body::Function { saved, .. } | Body::Custom { saved, .. }) = &self.body else {
@@ -313,7 +309,6 @@ impl Node {
     }
 
     /// The leaf whose gradient the node adds up; `None` for a node that is not an accumulator.
-    #[must_use]
     pub fn leaf(&self) -> Option<&Tensor> {
         match &self.body {
             Body::Accumulate(leaf) => Some(leaf),
@@ -334,7 +329,6 @@ impl Node {
     }
 
     /// The function from outside that the node calls; `None` for an operator's node.
-    #[must_use]
     pub fn callback(&self) -> Option<&Rc<dyn BackwardCallback>> {
         match &self.body {
             Body::Custom { callback, .. } => Some(callback),
@@ -354,7 +348,6 @@ impl Node {
     }
 
     /// Whether the node adds up a leaf's gradient (`AccumulateGrad`).
-    #[must_use]
     pub fn is_accumulator(&self) -> bool {
         matches!(self.body, Body::Accumulate(_))
     }
@@ -375,7 +368,6 @@ impl Node {
     }
 
     /// The hooks in the order in which they were added, each with its input.
-    #[must_use]
     pub fn hooks(&self) -> Vec<(usize, TensorHook)> {
         self.hooks.borrow().clone()
     }

@@ -17,7 +17,6 @@ pub(super) fn listed(name: &'static str) -> &'static str {
 
 /// Nodes of PyTorch's list of derivatives that no operator makes, without those of copies of views and of
 /// nested tensors, which no program that calls PyTorch's functions meets.
-#[must_use]
 pub fn missing_nodes() -> Vec<&'static str> {
     let is_inner = |node: &str| node.ends_with("_copy") || node.contains("NestedTensor");
     let nodes = DERIVATIVES.lines().filter_map(|line| line.split(' ').next());

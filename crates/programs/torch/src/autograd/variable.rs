@@ -78,26 +78,22 @@ impl fmt::Debug for AutogradMeta {
 impl Tensor {
     /// Whether operators on the tensor get nodes for the backward pass (`requires_grad`). A view requires a
     /// gradient as its base does, also a view that was made without gradients and has no history.
-    #[must_use]
     pub fn requires_grad(&self) -> bool {
         let meta = self.autograd().borrow();
         meta.requires_grad || meta.grad_fn.is_some() || meta.base.as_ref().is_some_and(Self::requires_grad)
     }
 
     /// Whether the tensor has no gradient function: no operator of the graph made the tensor.
-    #[must_use]
     pub fn is_leaf(&self) -> bool {
         self.autograd().borrow().grad_fn.is_none()
     }
 
     /// Whether the tensor is a view of another tensor.
-    #[must_use]
     pub fn is_view(&self) -> bool {
         self.autograd().borrow().base.is_some()
     }
 
     /// The tensor that this one is a view of (`_base`); `None` for a tensor that is not a view.
-    #[must_use]
     pub fn base(&self) -> Option<Tensor> {
         self.autograd().borrow().base.clone()
     }
@@ -112,7 +108,6 @@ impl Tensor {
     }
 
     /// Which output of its gradient function the tensor is, counted from 0.
-    #[must_use]
     pub fn output_number(&self) -> usize {
         self.autograd().borrow().output_number
     }
@@ -146,7 +141,6 @@ impl Tensor {
     }
 
     /// `.grad`.
-    #[must_use]
     pub fn grad(&self) -> Option<Tensor> {
         self.autograd().borrow().grad.clone()
     }
@@ -222,13 +216,11 @@ impl Tensor {
 
     /// The hooks of a leaf, which the tensor itself keeps. The hooks of another tensor are its node's. Without
     /// those that get the leaf after its gradient was added up.
-    #[must_use]
     pub fn kept_hooks(&self) -> Vec<TensorHook> {
         self.autograd().borrow().hooks.clone()
     }
 
     /// `detach`: the same memory without history.
-    #[must_use]
     pub fn detach(&self) -> Tensor {
         self.shallow_copy()
     }
@@ -267,7 +259,6 @@ impl Tensor {
 
     /// Where the tensor's gradient flows to: its gradient function, or the accumulator of a leaf. `None` for
     /// a tensor that requires no gradient.
-    #[must_use]
     pub fn gradient_edge(&self) -> Option<Edge> {
         if let Some(node) = self.grad_fn() {
             return Some(Edge { node, input: self.output_number() });

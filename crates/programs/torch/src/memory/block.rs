@@ -21,19 +21,16 @@ pub struct OwnedBlock {
 
 impl OwnedBlock {
     /// The block's number: an index into [`SimulatedGpu::origins`].
-    #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
     /// The device that the block is on.
-    #[must_use]
     pub fn device(&self) -> &Rc<SimulatedGpu> {
         &self.device
     }
 
     /// The address; 0 once the block is freed.
-    #[must_use]
     pub fn addr(&self) -> u64 {
         self.allocation.borrow().as_ref().map_or(0, |allocation| allocation.addr().get())
     }
@@ -60,7 +57,6 @@ impl OwnedBlock {
     }
 
     /// What the block is for.
-    #[must_use]
     pub fn category(&self) -> Category {
         self.device
             .origins

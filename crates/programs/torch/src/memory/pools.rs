@@ -36,7 +36,6 @@ impl SimulatedGpu {
     }
 
     /// `torch.cuda.MemPool.use_count`.
-    #[must_use]
     pub fn pool_use_count(&self, id: PoolId) -> u32 {
         self.allocator.borrow().as_ref().map_or(0, |allocator| allocator.pool_use_count(id))
     }

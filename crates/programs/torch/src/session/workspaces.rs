@@ -127,7 +127,6 @@ impl Session {
     }
 
     /// The variables of the environment for cuBLAS and cuBLASLt.
-    #[must_use]
     pub fn blas_variables(&self) -> BlasVariables {
         self.workspaces.variables.get()
     }

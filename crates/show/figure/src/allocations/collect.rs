@@ -65,13 +65,11 @@ impl Collector {
     }
 
     /// The recording that is read.
-    #[must_use]
     pub fn recording(&self) -> &Arc<Recording> {
         &self.recording
     }
 
     /// How many events were read, and how many there are.
-    #[must_use]
     pub fn progress(&self) -> (usize, usize) {
         (self.event, self.recording.event_count())
     }
@@ -108,7 +106,6 @@ impl Collector {
     }
 
     /// All allocations of the recording, collected in one call.
-    #[must_use]
     pub fn collect(recording: Arc<Recording>) -> Allocations {
         let mut collector = Self::new(recording);
         while collector.advance(usize::MAX) {}

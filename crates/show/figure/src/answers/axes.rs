@@ -18,7 +18,6 @@ const TOP_PX: f32 = 20.0;
 const BOTTOM_PX: f32 = 38.0;
 
 /// Where the plot of a figure of an answer begins, and its width.
-#[must_use]
 pub fn answer_sides(width_px: f32) -> (f32, f32) {
     (LEFT_PX, (width_px - LEFT_PX - 4.0).max(1.0))
 }

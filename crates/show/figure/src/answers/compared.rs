@@ -45,7 +45,6 @@ pub struct CurvePart {
 }
 
 /// Both timelines on one scale. `part` is the part of the requests that is shown.
-#[must_use]
 pub fn compared_timelines(compared: &ComparedTimelines, part: AxisRange, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);

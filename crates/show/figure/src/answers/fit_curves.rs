@@ -49,7 +49,6 @@ pub enum FitOutcome {
 }
 
 /// The color of the line of a curve, counted from 0.
-#[must_use]
 pub fn fit_curve_role(index: usize) -> Role {
     Role::Group(u8::try_from(index % COLORS).unwrap_or(0))
 }
@@ -85,7 +84,6 @@ fn part(number: u64, most: u64) -> f32 {
 }
 
 /// The peaks of runs over the value that was varied, with the limits and the largest values that fit.
-#[must_use]
 pub fn fit_curves(varied: &str, curves: &[FitCurve], size: Size) -> Scene {
     let mut scene = Scene::new(size.width_px, size.height_px);
     let points = || curves.iter().flat_map(|curve| &curve.points);

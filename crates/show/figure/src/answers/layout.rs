@@ -39,7 +39,6 @@ pub struct PlacedBlock {
 /// A plan as address over time: a rectangle for each block, from its request to its end, at its offset.
 ///
 /// Blocks smaller than a pixel share the cells that they lie in, so that a plan of any length draws at once.
-#[must_use]
 pub fn planned_layout(plan: &PlannedLayout, part: AxisRange, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);

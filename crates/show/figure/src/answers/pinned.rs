@@ -41,14 +41,12 @@ const BAR_PX: f32 = 18.0;
 const LABEL_PX: f32 = 66.0;
 
 /// How high the picture of this many segments is.
-#[must_use]
 pub fn pinned_segments_height(rows: usize) -> f32 {
     count_px(rows + 1) * ROW_PX + 6.0
 }
 
 /// The request at the top, and under it the segments on the same scale, with the live blocks that keep the
 /// free bytes apart.
-#[must_use]
 pub fn pinned_segments(needed: Bytes, rows: &[PinnedRow], width_px: f32) -> Scene {
     let size = Size::new(width_px, pinned_segments_height(rows.len())).tame();
     let mut scene = Scene::new(size.width_px, size.height_px);

@@ -44,13 +44,11 @@ impl AddressMap {
     }
 
     /// The length of the axis: all bytes that were ever reserved.
-    #[must_use]
     pub fn total(&self) -> Bytes {
         Bytes::new(self.total)
     }
 
     /// The place of an address on the axis; `None` for an address that was never reserved.
-    #[must_use]
     pub fn offset(&self, addr: u64) -> Option<u64> {
         let after = self.bands.partition_point(|(base, ..)| *base <= addr);
         let (base, size, begin) = self.bands.get(after.checked_sub(1)?)?;
@@ -59,7 +57,6 @@ impl AddressMap {
     }
 
     /// The address at a place of the axis.
-    #[must_use]
     pub fn addr(&self, offset: f64) -> Option<DeviceAddr> {
         let offset = round_bytes(offset.max(0.0)).get();
         let after = self.bands.partition_point(|(_, _, begin)| *begin <= offset);

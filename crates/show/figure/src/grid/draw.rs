@@ -23,7 +23,6 @@ pub const SMALL_FILL: Fill =
 
 /// The rectangle of the cells in a figure of this size. Its left and right edges are those of a timeline's
 /// plot, so that both figures can be drawn below each other.
-#[must_use]
 pub fn grid_plot(size: Size) -> Rect {
     let size = size.tame();
     let (left, width_px) = plot_sides(size);
@@ -32,7 +31,6 @@ pub fn grid_plot(size: Size) -> Rect {
 }
 
 /// The axes around the cells of a figure of this size.
-#[must_use]
 pub fn grid_scene(
     kind: GridKind,
     view: &GridView,
@@ -75,7 +73,6 @@ pub fn grid_scene(
 
 /// The bounds of stacked allocations, for drawing over a grid of the same view and size: the reserved bytes, the
 /// limit of the process and the capacity, the requests that failed, and both peaks.
-#[must_use]
 pub fn grid_bounds(
     series: &Series,
     recording: &Recording,
@@ -102,7 +99,6 @@ pub struct GridCursor {
 }
 
 /// The cursors, for drawing over `base`, a grid's axes and bounds of the same view.
-#[must_use]
 pub fn grid_cursor(
     recording: &Recording,
     base: &Scene,
@@ -151,7 +147,6 @@ fn draw_gaps(scene: &mut Scene, map: &AddressMap, plot: &Rect, shown: std::ops::
 
 impl Grid {
     /// The cells as rectangles, for files: neighbors that show the same are joined.
-    #[must_use]
     pub fn rects(&self, groups: &Groups, plot: Rect) -> Scene {
         let mut scene = Scene::new(0.0, 0.0);
         let (width, height) = self.size();

@@ -34,7 +34,6 @@ impl Grid {
     /// The names of groups within their areas, to be drawn over the cells in `plot`: each where its group is
     /// the highest, as far as it has room there, and no name lies over the names of `others` or repeats one
     /// of them.
-    #[must_use]
     pub fn names(&self, groups: &Groups, plot: Rect, others: &Scene) -> Scene {
         let mut scene = Scene::new(0.0, 0.0);
         let mut taken: Vec<Rect> = others.marks.iter().map(|mark| mark.bounds().grown(2.0)).collect();
@@ -61,7 +60,6 @@ impl Grid {
 
     /// The names of single allocations, placed as [`Grid::names`] places those of groups: `name_of` returns
     /// the name of a row, for the first `rows` rows.
-    #[must_use]
     pub fn row_names<'a>(
         &self,
         rows: usize,

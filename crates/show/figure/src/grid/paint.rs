@@ -37,7 +37,6 @@ pub const RESERVED_PERCENT: u32 = 22;
 pub const DIMMED_PERCENT: u32 = 35;
 
 /// `percent` of the color, and the rest of the ground.
-#[must_use]
 pub fn blended(color: [u8; 3], ground: [u8; 3], percent: u32) -> [u8; 3] {
     let percent = percent.min(100);
     let mut mixed = color;
@@ -63,7 +62,6 @@ const BAND: usize = 16;
 
 impl Grid {
     /// The cells of some columns as an image: four bytes a pixel, line by line from the top.
-    #[must_use]
     pub fn pixels(&self, paint: &GridPaint<'_>, columns: Range<usize>) -> Vec<u8> {
         let height = self.size().1;
         let (first, width) = (columns.start, columns.len());

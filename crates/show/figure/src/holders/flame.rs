@@ -142,13 +142,11 @@ impl FlameGraph {
     }
 
     /// The node with this number; the whole is number 0.
-    #[must_use]
     pub fn node(&self, index: usize) -> Option<&FlameNode> {
         self.nodes.get(index)
     }
 
     /// The nodes below the node, the widest first.
-    #[must_use]
     pub fn children(&self, index: usize) -> &[usize] {
         self.nodes.get(index).map_or(&[], |node| &node.children)
     }
@@ -161,7 +159,6 @@ impl FlameGraph {
 
     /// The frames right above the node that only pass on to it, and so have no separate row; the outermost
     /// first.
-    #[must_use]
     pub fn passed_above(&self, index: usize) -> Vec<usize> {
         let mut passed: Vec<usize> =
             self.path(index).into_iter().rev().skip(1).take_while(|above| self.is_passed(*above)).collect();
@@ -170,7 +167,6 @@ impl FlameGraph {
     }
 
     /// The nodes from the whole to the node.
-    #[must_use]
     pub fn path(&self, index: usize) -> Vec<usize> {
         let mut path = vec![index];
         while let Some(node) =
@@ -183,7 +179,6 @@ impl FlameGraph {
     }
 
     /// The node in words: `all` for the whole.
-    #[must_use]
     pub fn text(&self, stacks: &Stacks, index: usize) -> String {
         match self.nodes.get(index) {
             Some(FlameNode { frame: Some(frame), .. }) => frame_text(stacks.frame(*frame)),
@@ -203,7 +198,6 @@ impl FlameGraph {
     }
 
     /// The rows among `rows` whose stacks begin with the node's frames, in their order.
-    #[must_use]
     pub fn rows_below(
         &self,
         allocations: &Allocations,
@@ -233,7 +227,6 @@ const ROW_PX: f32 = 22.0;
 /// whole. Nodes narrower than a pixel are left out. Frames that only pass on to one other frame have no row:
 /// [`FlameGraph::passed_above`] has them. Nodes at which stacks end have the color that `role_of` gives to
 /// the stack; the others are grey.
-#[must_use]
 pub fn flame_scene(
     graph: &FlameGraph,
     stacks: &Stacks,

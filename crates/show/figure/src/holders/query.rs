@@ -49,13 +49,11 @@ impl AllocationQuery {
     }
 
     /// Whether the search has no word, so that every allocation matches.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
     /// The rows among `rows` whose allocations match all words, in their order.
-    #[must_use]
     pub fn filter(&self, allocations: &Allocations, recording: &Recording, rows: &[usize]) -> Vec<usize> {
         let mut stacks = FxHashMap::default();
         rows.iter().copied().filter(|row| self.matches(allocations, recording, *row, &mut stacks)).collect()

@@ -23,7 +23,6 @@ use crate::text_width::{first_fitting, text_width_px};
 /// `changed` is emphasized, `names` gives blocks and streams their names. The scene is a window of `size` on
 /// all rows ([`segment_map_height`](crate::segment_map_height)); the header stays at its top. It says which
 /// rows are in sight and how many blocks are too narrow to be drawn one by one.
-#[must_use]
 pub fn segment_map(
     state: &MemoryState,
     changed: &Changes,

@@ -12,7 +12,6 @@ use crate::map::view::{Direction, MapView};
 /// From no block (`None`, or a block that does not exist any more) the keyboard goes to the first block, or
 /// to the last block for [`Direction::Left`], [`Direction::Up`] and the ends. At the ends of the map the
 /// block stays. `None` where there are no blocks.
-#[must_use]
 pub fn next_block(
     state: &MemoryState,
     view: &MapView,

@@ -85,14 +85,12 @@ impl MapOverview {
     }
 
     /// The height of [`MapOverview::scene`].
-    #[must_use]
     pub const fn height_px() -> f32 {
         HEIGHT_PX
     }
 
     /// The strip: the allocated, pending and cached bytes of each column of pixels, with amber under the
     /// changes of the step.
-    #[must_use]
     pub fn scene(&self, state: &MemoryState, changed: &Changes, selected: Option<BlockId>) -> Scene {
         let mut scene = Scene::new(self.map.width_px, HEIGHT_PX);
         self.draw_title(&mut scene);
@@ -119,7 +117,6 @@ impl MapOverview {
     }
 
     /// The lens: where the rows in sight begin and end on the strip, in pixels from the left.
-    #[must_use]
     pub fn lens_px(&self, scroll_px: f32) -> (f32, f32) {
         let left = self.x_px(self.byte_at(scroll_px + self.header_px));
         let right = self.x_px(self.byte_at(scroll_px + self.map.height_px));
@@ -127,7 +124,6 @@ impl MapOverview {
     }
 
     /// How far the rows are scrolled when the place `x_px` of the strip is in the middle of the map.
-    #[must_use]
     pub fn scroll_px_at(&self, x_px: f32) -> f32 {
         let (left, right) = self.bars_px;
         let x_px = if x_px.is_finite() { x_px } else { left };
@@ -146,7 +142,6 @@ impl MapOverview {
     }
 
     /// How far the rows are scrolled, from 0 to 1.
-    #[must_use]
     pub fn scrolled_share(&self, scroll_px: f32) -> f32 {
         (scroll_px / self.most_scroll_px().max(1.0)).clamp(0.0, 1.0)
     }
@@ -156,7 +151,6 @@ impl MapOverview {
     }
 
     /// Which segments are in sight, in words.
-    #[must_use]
     pub fn text(&self, scroll_px: f32) -> String {
         let (top, bottom) = (scroll_px + self.header_px, scroll_px + self.map.height_px);
         let first = self.spans.partition_point(|span| span.bottom_px <= top);

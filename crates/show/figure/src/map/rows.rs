@@ -165,14 +165,12 @@ pub(super) fn bars_px(size: Size) -> (f32, f32) {
 
 /// The height of all rows and the header, for a scroll bar. Rows of segments just released count, hence
 /// `changed`.
-#[must_use]
 pub fn segment_map_height(state: &MemoryState, changed: &Changes, view: &MapView) -> f32 {
     Rows::new(state, changed, view).height_px()
 }
 
 /// The scroll position nearest to the present scroll position at which the block's row is in sight; the
 /// present one where the block does not exist any more.
-#[must_use]
 pub fn scroll_to(state: &MemoryState, changed: &Changes, view: &MapView, block: BlockId, size: Size) -> f32 {
     let rows = Rows::new(state, changed, view);
     let height = size.tame().height_px;
@@ -208,7 +206,6 @@ impl MapAnchor {
 
     /// The scroll position at which the first of these rows that still exists has its old place; the present
     /// scroll position if none exists.
-    #[must_use]
     pub fn scroll_px(&self, state: &MemoryState, changed: &Changes, view: &MapView, size: Size) -> f32 {
         let rows = Rows::new(state, changed, view);
         let height = size.tame().height_px;

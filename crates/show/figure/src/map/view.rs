@@ -65,7 +65,6 @@ impl RowHeight {
     }
 
     /// The height of a segment's row.
-    #[must_use]
     pub fn row_px(self) -> f32 {
         match self {
             Self::Low => 26.0,
@@ -120,7 +119,6 @@ impl SegmentZoom {
 
 /// The zoom after turning the wheel by `factor` (2 shows half as much) over `x_px` of the segment's row;
 /// `None` once the whole segment is shown, and where the segment was released.
-#[must_use]
 pub fn zoom_segment(
     state: &MemoryState,
     view: &MapView,
@@ -139,7 +137,6 @@ pub fn zoom_segment(
 }
 
 /// The zoom moved to the right by `fraction` of the shown part; `None` without a zoom.
-#[must_use]
 pub fn pan_segment(state: &MemoryState, view: &MapView, fraction: f64) -> Option<SegmentZoom> {
     let zoom = view.zoom?;
     let info = state.segments().find(|info| info.id == zoom.segment)?;

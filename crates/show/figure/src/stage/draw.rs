@@ -125,21 +125,18 @@ impl Metrics {
 
 /// The height that a stage takes at this width; it does not depend on the moment, so that nothing moves in
 /// playing.
-#[must_use]
 pub fn stage_height(width_px: f32, has_failures: bool, form: StageForm) -> f32 {
     Metrics::new(width_px, has_failures, false, form).height_px()
 }
 
 /// The height of a stage that shows a process ([`Stage::as_process`]), which has no row for peaks; see
 /// [`stage_height`].
-#[must_use]
 pub fn process_stage_height(width_px: f32, has_failures: bool, form: StageForm) -> f32 {
     Metrics::new(width_px, has_failures, true, form).height_px()
 }
 
 impl Stage {
     /// The stage as marks. The scene is as high as [`stage_height`] says.
-    #[must_use]
     pub fn scene(&self, view: &StageView, width_px: f32) -> Scene {
         let has_peaks = self.non_pytorch_bytes.is_none();
         let is_small = view.form == StageForm::Small;

@@ -17,7 +17,6 @@ pub struct Clock {
 
 impl Clock {
     /// The times of the recording; `None` where they are not known, or where all are the same.
-    #[must_use]
     pub fn new(recording: &Recording) -> Option<Self> {
         let first = recording.time_us(0)?;
         let mut latest = 0;
@@ -69,14 +68,12 @@ impl Clock {
     }
 
     /// The position in steps at a part of the width of a view, from 0 to 1.
-    #[must_use]
     pub fn position_at(&self, view: &TimelineView, x_fraction: f64) -> f64 {
         let (from, to) = self.span(view);
         self.position(from + (to - from) * x_fraction).clamp(view.first_step, view.last_step)
     }
 
     /// Zooms as [`TimelineView::zoom_at`] does, where the place and the factor are of time and not of steps.
-    #[must_use]
     pub fn zoom_at(
         &self,
         view: TimelineView,
@@ -94,7 +91,6 @@ impl Clock {
     }
 
     /// Moves the view as [`TimelineView::pan`] does, by a part of the time that is shown.
-    #[must_use]
     pub fn pan(&self, view: TimelineView, fraction: f64, step_count: usize) -> TimelineView {
         let view = view.clamp(step_count);
         let (from, to) = self.span(&view);
@@ -108,7 +104,6 @@ impl Clock {
 
     /// Where a view is drawn on the axis of another view: its left edge and its width, as parts of the other's
     /// width.
-    #[must_use]
     pub fn place(&self, view: &TimelineView, on: &TimelineView) -> (f64, f64) {
         let (from, to) = self.span(view);
         let (first, last) = self.span(on);

@@ -17,7 +17,6 @@ use crate::timeline::view::{TimelineView, VALUES_PX, XScale, has_values};
 /// [`timeline`](crate::timeline) of the same view with this [`plot`](crate::timeline_plot): a line beside the
 /// moment, which leaves its column and all texts of the figure in sight, the step's number on the axis, and
 /// above the plot the values of the moment. Steps to the left of the line have happened.
-#[must_use]
 pub fn timeline_cursor(
     recording: Option<&Recording>,
     base: &Scene,

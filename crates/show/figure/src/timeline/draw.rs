@@ -25,7 +25,6 @@ use crate::timeline::view::{TimelineView, XScale, has_second_axis, legend_rows, 
 /// If a pixel covers several moments, areas and lines show the highest values, so that a spike of one step is
 /// visible. Bytes that are requested only during a part of these moments are drawn lighter, and the legend
 /// says so. The cursor is not drawn, so that the scene can be kept while only the cursor moves.
-#[must_use]
 pub fn timeline(
     series: &Series,
     recording: &Recording,

@@ -13,7 +13,6 @@ use crate::timeline::view::plot_over_one_line;
 
 /// Memory over time of the part of a trace that has been read: the most requested and the most reserved bytes
 /// of each column, as wide as the share of the file that has been read, from 0 to 1.
-#[must_use]
 pub fn partial_timeline(columns: &[(Bytes, Bytes)], share_read: f64, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);

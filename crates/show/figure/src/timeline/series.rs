@@ -187,7 +187,6 @@ impl Series {
 
     /// The most that the process may reserve at a moment: the limit that its memory fraction sets, or else
     /// the limit that its first failed request shows. `None` where nothing but the device limits the process.
-    #[must_use]
     pub fn process_limit(&self, moment: usize) -> Option<OomLimit> {
         self.limit_at(moment).map(|limit| OomLimit::known(limit, Bytes::ZERO)).or(self.implied_limit)
     }
@@ -246,7 +245,6 @@ impl Series {
     }
 
     /// The bytes at the top of stacked allocations, of which at most `active` are active in the shown part.
-    #[must_use]
     pub fn stack_top(&self, recording: &Recording, view: &TimelineView, active: Bytes) -> Bytes {
         let (from, to) = (floor_count(view.first_step.max(0.0)), floor_count(view.last_step.ceil().max(1.0)));
         let highest = self.extent(recording, from, to).high[3].max(active);
@@ -258,7 +256,6 @@ impl Series {
     }
 
     /// How many steps the recording has.
-    #[must_use]
     pub fn step_count(&self) -> usize {
         self.steps
     }
@@ -312,20 +309,17 @@ impl Series {
 
     /// The first moments at which the most bytes are allocated and the most reserved, as numbers of complete
     /// steps.
-    #[must_use]
     pub fn peak_steps(&self, recording: &Recording) -> (usize, usize) {
         (self.highest(recording, 1).1, self.highest(recording, 3).1)
     }
 
     /// The most bytes allocated and the most reserved, as the running peaks have them at the end of the
     /// recording.
-    #[must_use]
     pub fn peaks(&self) -> (Bytes, Bytes) {
         self.peaks_at(self.step_count())
     }
 
     /// The most bytes that are allocated at any moment, and the most that are reserved.
-    #[must_use]
     pub fn peak_bytes(&self, recording: &Recording) -> (Bytes, Bytes) {
         (self.highest(recording, 1).0, self.highest(recording, 3).0)
     }

@@ -35,7 +35,6 @@ fn plot(size: Size) -> Rect {
 
 /// A part of the run over the whole width, without axes: allocated and cached bytes, ticks and names of
 /// chapters, and failures.
-#[must_use]
 pub fn timeline_strip(series: &Series, recording: &Recording, view: &TimelineView, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
@@ -114,7 +113,6 @@ fn draw_values(scene: &mut Scene, columns: &[Column], (highest, place): (Bytes, 
 
 /// A small timeline of allocated and cached bytes, on a scale that several runs share: `top` bytes are the
 /// height, and the width is a part of the longest run.
-#[must_use]
 pub fn small_timeline(
     series: &Series,
     recording: &Recording,
@@ -213,7 +211,6 @@ fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
 
 /// The moment after `step` steps, to lie over a [`timeline_strip`] of the same view and size; the moments
 /// after `hidden_after` steps are covered, so that a reader can guess them.
-#[must_use]
 pub fn timeline_strip_cursor(
     view: &TimelineView,
     step: usize,
@@ -254,7 +251,6 @@ pub fn timeline_strip_cursor(
 
 /// The whole run without axes and names, for the way through a long run; the highest bytes reserved are its
 /// height.
-#[must_use]
 pub fn timeline_mini_map(series: &Series, recording: &Recording, clock: Option<&Clock>, size: Size) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
@@ -272,7 +268,6 @@ fn mini_plot(size: Size) -> Rect {
 
 /// The part that other figures show, the brushed range and the moment under the cursor, to lie over a
 /// [`timeline_mini_map`] of the same size.
-#[must_use]
 pub fn timeline_mini_map_window(
     view: Option<&TimelineView>,
     clock: Option<&Clock>,
@@ -312,7 +307,6 @@ fn draw_window(scene: &mut Scene, view: &TimelineView, scale: &XScale, step_coun
 }
 
 /// How many steps are complete at a place of a strip or a mini map that shows this part, from 0 (left) to 1.
-#[must_use]
 pub fn timeline_strip_step_at(view: &TimelineView, x_fraction: f64) -> usize {
     let x_fraction = if x_fraction.is_finite() { x_fraction.clamp(0.0, 1.0) } else { 0.0 };
     let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));

@@ -77,7 +77,6 @@ impl TimelineView {
     }
 
     /// How many columns the view shows; a fraction where an edge lies within a column.
-    #[must_use]
     pub fn span(&self) -> f64 {
         (self.last_step - self.first_step).max(0.0)
     }
@@ -85,7 +84,6 @@ impl TimelineView {
 
 /// The rectangle of the curves in a timeline of this size. Axes and labels are outside. The rectangle depends
 /// on the run and not on the part that is shown, so that nothing moves while the part does.
-#[must_use]
 pub fn timeline_plot(series: &Series, size: Size) -> Rect {
     let size = size.tame();
     let facts = series.facts();
@@ -112,7 +110,6 @@ pub(crate) fn plot_top(size: Size) -> f32 {
 }
 
 /// Where the plot of a figure over time of this size begins, and its width.
-#[must_use]
 pub fn plot_sides(size: Size) -> (f32, f32) {
     let size = size.tame();
     // The name of the axis, "requests", is left of the number at the edge.
@@ -161,7 +158,6 @@ pub(super) fn legend_rows(size: Size, facts: SeriesFacts) -> usize {
 
 /// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges. `clock` and
 /// `size` are the clock and the size of the figure.
-#[must_use]
 pub fn timeline_step_at(view: &TimelineView, clock: Option<&Clock>, size: Size, x_px: f32) -> usize {
     let (left, width_px) = plot_sides(size.tame());
     let plot = Rect::new(left, 0.0, width_px, 1.0);
@@ -176,7 +172,6 @@ pub fn timeline_step_at(view: &TimelineView, clock: Option<&Clock>, size: Size, 
 
 /// Where the column of the moment after `step` steps begins and ends, in a figure whose axis begins at `left`
 /// and is `width_px` wide.
-#[must_use]
 pub fn moment_sides(
     view: &TimelineView,
     clock: Option<&Clock>,

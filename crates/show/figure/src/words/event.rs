@@ -5,7 +5,6 @@ use blockyard_record::{BlockId, Bytes, Event, FailureCause, MemoryState, Recordi
 use crate::words::names::{block_name, name_of, numbered, stream_phrase, streams_phrase};
 
 /// An event in one line; `before` is the memory that it applies to.
-#[must_use]
 pub fn describe_event(event: &Event, before: &MemoryState, recording: &Recording) -> String {
     match *event {
         Event::SegmentAllocated { size, stream, pool, addr, .. } => format!(

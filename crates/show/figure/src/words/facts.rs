@@ -8,7 +8,6 @@ use crate::words::names::{block_name, numbered, state_word};
 /// exist.
 ///
 /// The age of the block depends on the moment, which a state does not contain: see [`block_age_steps`].
-#[must_use]
 pub fn block_facts(
     recording: &Recording,
     state: &MemoryState,
@@ -56,7 +55,6 @@ pub fn block_facts(
 
 /// How many steps ago the block was allocated, at the moment at which `steps` steps are complete; `None` for
 /// cached blocks and for blocks that do not exist.
-#[must_use]
 pub fn block_age_steps(
     recording: &Recording,
     state: &MemoryState,

@@ -33,7 +33,6 @@ pub struct FailureText {
 const MAX_EVENTS: usize = 200;
 
 /// The text of the step with this index; empty if there is no such step.
-#[must_use]
 pub fn describe_step(recording: &Recording, step: usize) -> StepText {
     let Some(range) = recording.step(step) else { return StepText::default() };
     let Ok(mut state) = recording.state_at(range.start) else {

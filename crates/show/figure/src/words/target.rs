@@ -11,7 +11,6 @@ use crate::words::names::{block_name, counted, state_word, stream_phrase};
 
 /// The text of a target, for a tooltip or a screen reader; [`block_facts`] has more about a block. `None` if
 /// the target does not exist.
-#[must_use]
 pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Recording) -> Option<String> {
     let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
     Some(match target {

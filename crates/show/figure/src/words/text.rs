@@ -13,7 +13,6 @@ use crate::timeline::Series;
 use crate::words::names::{counted, pool_heading};
 
 /// The breakdown as two sentences: every class, then the sums and peaks.
-#[must_use]
 pub fn breakdown_text(state: &MemoryState, recording: &Recording) -> String {
     let breakdown = state.breakdown();
     let capacity = recording.known_capacity();
@@ -64,7 +63,6 @@ const BAR: usize = 60;
 ///
 /// Names are written in their blocks if there is room. If a bar has more blocks than characters, each
 /// character shows the class of most of its bytes, and the number of blocks follows the bar.
-#[must_use]
 pub fn map_text(state: &MemoryState, recording: &Recording) -> String {
     let segments = mapped_segments(state);
     if segments.is_empty() {
@@ -168,7 +166,6 @@ fn dense_bar(segment: &SegmentSnapshot) -> String {
 }
 
 /// The timeline as text: its length, its end, its peaks, its labels and its failures.
-#[must_use]
 pub fn timeline_text(series: &Series, recording: &Recording) -> String {
     let steps = series.step_count();
     let Some(last) = steps.checked_sub(1).and_then(|step| recording.breakdown_after(step)) else {

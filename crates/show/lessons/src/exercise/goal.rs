@@ -166,7 +166,6 @@ impl GoalResult {
 
     /// Why the goal is met or not, where that says more than the goal: a program that runs to its end needs
     /// no reason.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         (self.because != self.goal).then_some(&*self.because)
     }

@@ -106,7 +106,6 @@ impl Exercise {
     /// The first difference between an answer's run and the run of the lesson's solution, as a sentence
     /// without a full stop: the act of a line of the answer, and the act of the solution in its place. `text`
     /// is the whole answer. `None` where both do the same to memory.
-    #[must_use]
     pub fn mistake(&self, text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
         mistake(text, own, solved)
     }

@@ -19,7 +19,6 @@ const FACTORIES: [&str; 5] = ["torch.randn", "torch.rand", "torch.ones", "torch.
 
 impl Exercise {
     /// The changed answers that an author tries, each once. None is the start or the solution.
-    #[must_use]
     pub fn mutants(&self) -> Vec<Mutant> {
         let all: Vec<&str> = self.start.lines().collect();
         let start = all.get(self.region.clone()).unwrap_or_default().join("\n");

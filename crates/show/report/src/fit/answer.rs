@@ -74,7 +74,6 @@ pub(crate) fn page_of_answer(bytes: &[u8]) -> Option<String> {
 
 /// The curves of a report that `blockyard fit --json` wrote, for [`fit_report`]. `None` where the file is not
 /// such a report, or is about settings or layouts without a value to search.
-#[must_use]
 pub fn fit_page(bytes: &[u8]) -> Option<FitReport> {
     // Other files are large, and are not read to their end for this.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
