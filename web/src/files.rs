@@ -28,7 +28,7 @@ use crate::jobs::{self, ComparisonReply, JobFailure};
 use crate::lab;
 use crate::lessons::OpenLesson;
 use crate::messages::sentence;
-use crate::navigation::Place;
+use crate::navigation::{NO_LESSONS, Place};
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
@@ -211,9 +211,12 @@ impl Feature<FileSignals> {
         let is_text = file_kind(&first) == FileKind::Other || name.ends_with(JSON);
         if is_text && file.size() <= LONGEST_TEXT {
             let text = first_bytes(&file, file.size()).await.and_then(|bytes| String::from_utf8(bytes).ok());
-            if let Some(text) = text.filter(|text| !text.trim().is_empty())
-                && self.open_text(&name, &text)
-            {
+            let text = text.filter(|text| !text.trim().is_empty());
+            if let Some(text) = text.as_ref().filter(|text| text.trim_start().starts_with("---")) {
+                self.session.messages().work.set(None);
+                return self.open_lesson(name, text.clone(), then);
+            }
+            if text.is_some_and(|text| self.open_text(&name, &text)) {
                 self.session.messages().work.set(None);
                 return then();
             }
@@ -221,32 +224,36 @@ impl Feature<FileSignals> {
         self.open_recording(&name, &file, device, then);
     }
 
-    /// Opens a lesson, a program or a workload. Returns whether the text is one of these, even if it contains
-    /// errors.
-    fn open_text(self, name: &str, text: &str) -> bool {
-        if text.trim_start().starts_with("---") {
-            // In the editor the file becomes the text to edit, also if it is not a lesson yet.
-            if self.session.navigation().place.get_untracked() == Place::MakeLesson {
-                self.session.lessons().file_text.set(Some(text.to_owned()));
-                return true;
-            }
-            match OpenLesson::read(text) {
-                Ok(lesson) => {
+    /// Opens the lesson with this text, as soon as the code of lessons is fetched.
+    fn open_lesson(self, name: String, text: String, then: Box<dyn FnOnce()>) {
+        // In the editor the file becomes the text to edit, also if it is not a lesson yet.
+        if self.session.navigation().place.get_untracked() == Place::MakeLesson {
+            self.session.lessons().file_text.set(Some(text));
+            return then();
+        }
+        parts::with_lessons(move |module| {
+            match module.map(|module| OpenLesson::read(&text, module)) {
+                Ok(Ok(lesson)) => {
                     self.session.lessons().own_text.set(None);
-                    self.session.lessons().file_text.set(Some(text.to_owned()));
+                    self.session.lessons().file_text.set(Some(text));
                     self.session.lessons().open_own(lesson);
                 }
                 // The editor runs its program.
-                Err(why) if matches!(why.kind(), LessonErrorKind::NotRecorded) => {
-                    self.session.lessons().file_text.set(Some(text.to_owned()));
+                Ok(Err(why)) if matches!(why.kind(), LessonErrorKind::NotRecorded) => {
+                    self.session.lessons().file_text.set(Some(text));
                     self.session.navigation().go_to(Place::MakeLesson);
                 }
-                Err(why) => {
+                Ok(Err(why)) => {
                     self.session.show_error(format!("{name} was not opened. {}", sentence(&why.to_string())));
                 }
+                Err(_) => self.session.show_error(NO_LESSONS),
             }
-            return true;
-        }
+            then();
+        });
+    }
+
+    /// Opens a program or a workload. Returns whether the text is one of these, even if it contains errors.
+    fn open_text(self, name: &str, text: &str) -> bool {
         if name.ends_with(PROGRAM) {
             self.session.navigation().go_to(Place::Program);
             self.session.program().open(text.to_owned());

@@ -12,7 +12,7 @@ mod question;
 pub(crate) use categories::{category_of, color_training, has_category, training_sums};
 pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn};
 pub(crate) use exercise::{ExerciseRun, GradedExercise, exercise_job, region};
-pub(crate) use open::OpenLesson;
+pub(crate) use open::{LessonModule, OpenLesson};
 pub(crate) use presenting::{Presentation, PresentationExtras, card};
 pub(crate) use progress::CardProgress;
 pub(crate) use question::{GivenAnswer, drawn_bytes};
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
-use blockyard_lessons::{ClassUse, LessonFile, MeasuredMemory, Plan};
+use blockyard_lessons::{ClassUse, MeasuredMemory, Plan};
 use leptos::prelude::*;
 
 use self::exercise::recall_draft;
@@ -175,16 +175,16 @@ impl Feature<LessonSignals> {
         asking.find(|(place, _)| is_open(*place)).map(|(_, card)| card.steps.start)
     }
 
-    /// Opens a lesson of the page, one of `files`, at a card.
+    /// Opens a lesson of the page at a card.
     pub(crate) fn start(
         self,
         id: &str,
         card: CardPlace,
-        files: &[LessonFile],
+        module: LessonModule,
     ) -> Result<(), OpenLessonError> {
         let is_open = untrack(|| self.session.open_lesson()).is_some_and(|lesson| lesson.id == id);
         if !is_open {
-            let lesson = OpenLesson::bundled(id, files)?;
+            let lesson = OpenLesson::bundled(id, module)?;
             self.positions.set(lesson.positions(None));
             self.revealed.set(BTreeSet::new());
             self.session.show(Source::Lesson(PtrEq::new(lesson)));

@@ -12,14 +12,18 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use blockyard_figure::PlayerAction;
-use blockyard_lessons::{LessonFile, current_id};
+use blockyard_lessons::current_id;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::lessons::LessonModule;
 use crate::messages::sentence;
 use crate::session::{Feature, Source};
 use crate::view::parts;
+
+/// Why no lesson is opened: neither texts nor code are here.
+pub(crate) const NO_LESSONS: &str = "The lessons could not be fetched. Try again.";
 
 /// The shown place of the page.
 pub(crate) struct NavigationSignals {
@@ -57,18 +61,18 @@ impl Feature<NavigationSignals> {
         // The flag is not a signal, since the view that would own the signal is removed by then.
         let is_late = Rc::new(Cell::new(false));
         let was_late = is_late.clone();
-        let is_here = parts::with_lessons(move |files| {
+        let is_here = parts::with_lessons(move |module| {
             // A reader who has gone to another place in the meantime stays there.
             if was_late.get() && self.place.with_untracked(|place| *place != wanted) {
                 return;
             }
-            match files {
-                Ok(files) => {
-                    let place = self.enter_lesson(&id, card, files);
+            match module {
+                Ok(module) => {
+                    let place = self.enter_lesson(&id, card, module);
                     self.show_place(place);
                     then();
                 }
-                Err(_) => self.session.show_error("The lessons could not be fetched. Try again."),
+                Err(_) => self.session.show_error(NO_LESSONS),
             }
         });
         if !is_here {
@@ -102,9 +106,9 @@ impl Feature<NavigationSignals> {
     }
 
     /// Opens a card of a lesson. If there is no such lesson, shows an error and the list of lessons.
-    fn enter_lesson(self, id: &str, card: CardPlace, files: &[LessonFile]) -> Place {
+    fn enter_lesson(self, id: &str, card: CardPlace, module: LessonModule) -> Place {
         let id = current_id(id);
-        match self.session.lessons().start(id, card, files) {
+        match self.session.lessons().start(id, card, module) {
             Ok(()) => {
                 let card = self.session.lessons().state.with_untracked(|state| state.card);
                 Place::Lesson { id: id.to_owned(), card: CardPlace::At(card) }

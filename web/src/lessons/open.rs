@@ -9,6 +9,29 @@ use thiserror::Error;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 
+/// Plays the text of a lesson with its sliders at these positions, or where they open.
+type Play = fn(&str, Option<&[usize]>) -> Result<PlayedLesson, LessonError>;
+
+/// What the lessons' module has for the rest of the page: the first load is without these texts and this code.
+#[derive(Clone, Copy)]
+pub(crate) struct LessonModule {
+    files: &'static [LessonFile],
+    play: Play,
+}
+
+impl LessonModule {
+    /// Only the lessons' module may call this, or its code would be in the first load.
+    pub(crate) fn get() -> Self {
+        Self { files: blockyard_lessons::lessons(), play }
+    }
+}
+
+/// See [`Play`].
+fn play(text: &str, positions: Option<&[usize]>) -> Result<PlayedLesson, LessonError> {
+    let lesson = positions.map_or_else(|| Lesson::parse(text), |at| Lesson::parse_at(text, at));
+    lesson.and_then(|lesson| lesson.play())
+}
+
 /// A lesson with its runs, ready to be drawn.
 #[derive(Debug)]
 pub(crate) struct OpenLesson {
@@ -22,6 +45,7 @@ pub(crate) struct OpenLesson {
     positions: Vec<usize>,
     /// The text of a lesson with such values, which is played again under other values; else empty.
     pub(crate) text: Arc<str>,
+    play: Play,
     /// What [`OpenLesson::peak`] needs, once it is asked for.
     peaks: Arc<OnceLock<Vec<Vec<Bytes>>>>,
 }
@@ -36,11 +60,11 @@ pub(crate) enum OpenLessonError {
 }
 
 impl OpenLesson {
-    /// The lesson that comes with the page under this id, one of `files`.
-    pub(super) fn bundled(id: &str, files: &[LessonFile]) -> Result<Self, OpenLessonError> {
-        let file = files.iter().find(|file| file.id == id);
+    /// The lesson that comes with the page under this id.
+    pub(super) fn bundled(id: &str, module: LessonModule) -> Result<Self, OpenLessonError> {
+        let file = module.files.iter().find(|file| file.id == id);
         let file = file.ok_or_else(|| OpenLessonError::Unknown(id.to_owned()))?;
-        Ok(Self::read(file.text)?)
+        Ok(Self::read(file.text, module)?)
     }
 
     /// The lessons that come with the page under these ids, separated by commas, as HTML for paper; or why
@@ -54,8 +78,7 @@ impl OpenLesson {
         let mut all = Handout::default();
         for id in ids.split(',') {
             let text = text_of(id)?;
-            let played = Lesson::parse(&text).and_then(|lesson| lesson.play());
-            let played = played.map_err(|error| error.to_string())?;
+            let played = play(&text, None).map_err(|error| error.to_string())?;
             let one = blockyard_lessons::handout(&played).map_err(|error| error.to_string())?;
             all.cards.push_str(&one.cards);
             all.asked.push_str(&one.asked);
@@ -66,8 +89,8 @@ impl OpenLesson {
     }
 
     /// The lesson in a file.
-    pub(crate) fn read(text: &str) -> Result<Self, LessonError> {
-        Lesson::parse(text).and_then(|lesson| lesson.play()).map(|played| Self::of(played, text))
+    pub(crate) fn read(text: &str, module: LessonModule) -> Result<Self, LessonError> {
+        (module.play)(text, None).map(|played| Self::of(played, text, module.play))
     }
 
     /// The positions of the sliders under these values, such as `batch:8,layers:12`; those without a value
@@ -90,7 +113,7 @@ impl OpenLesson {
 
     /// The lesson with its sliders at these positions, in their order.
     pub(crate) fn moved(&self, positions: &[usize]) -> Result<PlayedLesson, LessonError> {
-        Lesson::parse_at(&self.text, positions).and_then(|lesson| lesson.play())
+        (self.play)(&self.text, Some(positions))
     }
 
     /// The open lesson with its sliders at these positions; `None` if they have these positions already, or if the
@@ -99,7 +122,7 @@ impl OpenLesson {
         let is_other = !self.text.is_empty() && self.positions != positions;
         let played = is_other.then(|| self.moved(positions).ok())??;
         let peaks = self.peaks.clone();
-        Some(Self { positions: positions.to_vec(), peaks, ..Self::of(played, &self.text) })
+        Some(Self { positions: positions.to_vec(), peaks, ..Self::of(played, &self.text, self.play) })
     }
 
     /// Whether both are the same lesson, perhaps with its sliders elsewhere.
@@ -147,12 +170,12 @@ impl OpenLesson {
         !self.sliders.iter().all(Slider::is_drawn)
     }
 
-    fn of(played: PlayedLesson, text: &str) -> Self {
+    fn of(played: PlayedLesson, text: &str, play: Play) -> Self {
         let PlayedLesson { id, title, cards, runs, sliders, .. } = played;
         let text = if sliders.is_empty() { "" } else { text };
         let positions = sliders.iter().map(Slider::start).collect();
         let runs = runs.into_iter().map(|run| PtrEq::new(Run::of(run.workload, run.recording))).collect();
-        Self { id, title, cards, runs, sliders, positions, text: text.into(), peaks: Arc::default() }
+        Self { id, title, cards, runs, sliders, positions, text: text.into(), play, peaks: Arc::default() }
     }
 
     /// The run that the stage shows for a card.

@@ -6,13 +6,14 @@ use blockyard_record::BlockId;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
-use super::{CardPlace, NavigationSignals, Place};
+use super::{CardPlace, NO_LESSONS, NavigationSignals, Place};
 use crate::appearance::ThemeChoice;
 use crate::files::{SAMPLES, Sample, Samples};
 use crate::lessons::OpenLesson;
 use crate::link::{Link, LinkTarget};
 use crate::messages::sentence;
 use crate::session::{Feature, Source};
+use crate::view::parts;
 use crate::workload::SettingsTexts;
 
 impl Feature<NavigationSignals> {
@@ -32,8 +33,7 @@ impl Feature<NavigationSignals> {
             LinkTarget::ProgramText(text) => self.session.program().follow_text(text, &link),
             LinkTarget::LessonText { text, card, is_for_class } => {
                 self.session.lessons().is_for_class.set(is_for_class);
-                self.follow_lesson_text(text, card.saturating_sub(1));
-                self.session.lessons().follow_parts(&link);
+                self.follow_lesson_text(text, card.saturating_sub(1), link);
             }
             LinkTarget::Lesson { id, card } => {
                 // Addresses count cards from 1. The number 0 names the first card, too.
@@ -116,25 +116,28 @@ impl Feature<NavigationSignals> {
         }
     }
 
-    /// Shows the lesson whose text is in a link, unless it is open.
-    fn follow_lesson_text(self, text: String, card: usize) {
-        let open = self.session.lessons().own.get_untracked();
-        let is_open = self.session.lessons().own_text.with_untracked(|before| before.as_ref() == Some(&text));
-        if let Some(lesson) = open.filter(|_| is_open) {
-            return self.session.lessons().show_own(lesson, card);
+    /// Shows the lesson whose text is in a link, unless it is open, and what the link holds beside it.
+    fn follow_lesson_text(self, text: String, card: usize, link: Link) {
+        let lessons = self.session.lessons();
+        let is_open = lessons.own_text.with_untracked(|before| before.as_ref() == Some(&text));
+        if let Some(lesson) = lessons.own.get_untracked().filter(|_| is_open) {
+            lessons.show_own(lesson, card);
+            return lessons.follow_parts(&link);
         }
-        match OpenLesson::read(&text) {
-            Ok(lesson) => {
+        parts::with_lessons(move |module| match module.map(|module| OpenLesson::read(&text, module)) {
+            Ok(Ok(lesson)) => {
                 self.session.files().beside.set(None);
-                self.session.lessons().own_text.set(Some(text));
-                self.session.lessons().open_own(lesson);
-                self.session.lessons().show_card(card);
+                lessons.own_text.set(Some(text));
+                lessons.open_own(lesson);
+                lessons.show_card(card);
+                lessons.follow_parts(&link);
             }
-            Err(why) => {
+            Ok(Err(why)) => {
                 self.go_to(Place::Lessons);
                 self.session.show_error(sentence(&why.to_string()));
             }
-        }
+            Err(_) => self.session.show_error(NO_LESSONS),
+        });
     }
 
     fn follow_own_lesson(self, card: usize) {

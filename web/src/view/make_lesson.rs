@@ -15,7 +15,7 @@ use leptos::prelude::*;
 
 use crate::browser::{self, Delay};
 use crate::effect::effect;
-use crate::lessons::OpenLesson;
+use crate::lessons::{LessonModule, OpenLesson};
 use crate::link::{LinkTarget, MAX_ADDRESS_CHARS};
 use crate::messages::sentence;
 use crate::navigation::Place;
@@ -216,7 +216,7 @@ impl LessonEditor {
 
     fn play(self) {
         let text = self.whole_now();
-        match OpenLesson::read(&text) {
+        match OpenLesson::read(&text, LessonModule::get()) {
             Ok(lesson) => {
                 self.session.files().beside.set(None);
                 self.session.lessons().own_text.set(Some(text));

@@ -7,12 +7,12 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use blockyard_lessons::LessonFile;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::files::Samples;
 use crate::lab::RunOrigin;
+use crate::lessons::LessonModule;
 use crate::navigation::TeachersPage;
 use crate::session::Session;
 use crate::view;
@@ -78,15 +78,15 @@ part!(
 );
 part!(
     /// A page for teachers.
-    teachers in lessons: load_teachers, show_teachers(session: Session, page: TeachersPage) => view::teachers::teachers(session, page)
+    teachers in teach: load_teachers, show_teachers(session: Session, page: TeachersPage) => view::teachers::teachers(session, page)
 );
 part!(
     /// The editor of a lesson.
-    make_lesson in lessons: load_make_lesson, show_make_lesson(session: Session) => view::make_lesson::make_lesson(session)
+    make_lesson in teach: load_make_lesson, show_make_lesson(session: Session) => view::make_lesson::make_lesson(session)
 );
 part!(
     /// Lessons to be printed.
-    handout in lessons: load_handout, show_handout(session: Session, lessons: String) => view::handout::handout(session, &lessons)
+    handout in teach: load_handout, show_handout(session: Session, lessons: String) => view::handout::handout(session, &lessons)
 );
 part!(
     /// The texts of the help.
@@ -119,8 +119,8 @@ macro_rules! function {
 }
 
 function!(
-    /// The files of the lessons: the first screen does without these texts.
-    lesson_files in lessons() -> &'static [LessonFile] => blockyard_lessons::lessons()
+    /// The texts of the lessons, and the code that plays them.
+    lesson_module in lessons() -> LessonModule => LessonModule::get()
 );
 function!(
     /// Asks the lab's question. A file can be opened before the workbench's module is loaded.
@@ -155,10 +155,10 @@ fn when_ready<T: 'static>(future: impl Future<Output = T> + 'static, then: impl 
     false
 }
 
-/// Calls `then` with the files of the lessons: at once if their module is loaded, else as soon as the module
-/// is fetched. Returns false if `then` has not been called yet.
-pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], LoadError>) + 'static) -> bool {
-    when_ready(lesson_files(), then)
+/// Calls `then` with what the lessons' module has: at once if the module is loaded, else as soon as it is
+/// fetched. Returns false if `then` has not been called yet.
+pub(crate) fn with_lessons(then: impl FnOnce(Result<LessonModule, LoadError>) + 'static) -> bool {
+    when_ready(lesson_module(), then)
 }
 
 /// Asks the question of the lab that is shown, at once if the code is loaded. Without a network neither the
@@ -195,7 +195,7 @@ pub(crate) fn with_report_source(
     when_ready(report_source(session), then);
 }
 
-/// Fetches all parts, so that they need no network later.
+/// Fetches all parts but those for teachers, so that they need no network later.
 pub(crate) async fn prepare() {
     // One part of each module is enough, because a module is fetched as a whole. If the fetch fails, it is
     // repeated when a part is shown.

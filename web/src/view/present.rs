@@ -220,7 +220,8 @@ fn end_words(session: Session, open: &OpenLesson) -> String {
         }
         None => (vec![open.title.as_str()], None, room_code::address(session)),
     };
-    let titles: String = titles.into_iter().map(|title| format!("<li>{}</li>", escaped(title))).collect();
+    let titles: Vec<_> = titles.into_iter().map(escaped).collect();
+    let titles = titles.join("</li><li>");
     // The first lesson of the course that the class has not, or the one after a single lesson.
     let next = match &plan {
         Some(plan) => course().find(|next| plan.use_of(next.id).is_none()),
@@ -228,7 +229,7 @@ fn end_words(session: Session, open: &OpenLesson) -> String {
     };
     let next = next.map(|next| format!("<p>Next: {}.</p>", escaped(next.title)));
     format!(
-        "<div><h2>Today</h2><ul class=\"bullets\">{titles}</ul><p><b>{}</b></p>{}</div><div class=\"code-of-class\">{}</div>",
+        "<div><h2>Today</h2><ul class=\"bullets\"><li>{titles}</li></ul><p><b>{}</b></p>{}</div><div class=\"code-of-class\">{}</div>",
         escaped(&homework.unwrap_or_default()),
         next.unwrap_or_default(),
         room_code::content(&address)

@@ -63,7 +63,8 @@ impl LessonEditor {
                 Err(RunFailure { line, why }) => {
                     let line = self.content.with_untracked(|text| LessonProgram::line_in(text, line?));
                     self.checked.update(|checked| {
-                        checked.headline = "This is not a lesson yet: its program does not run.".to_owned();
+                        checked.headline =
+                            String::from("This is not a lesson yet: its program does not run.");
                         checked.findings.insert(0, (line.unwrap_or(1), sentence(&why)));
                     });
                 }

@@ -66,7 +66,7 @@ fn index(address: &str, plan: &Plan, is_html: bool) -> String {
             format!("[{words}]({link})")
         }
     };
-    let line = |planned: &PlannedLesson| {
+    let item = |planned: &PlannedLesson| {
         let id = planned.id;
         let lesson = listed.iter().find(|lesson| lesson.id == id);
         let minutes = lesson.and_then(|lesson| lesson.minutes);
@@ -76,7 +76,7 @@ fn index(address: &str, plan: &Plan, is_html: bool) -> String {
         let words = format!("{}{minutes}, {}", link(id, 1, title_of(id)), link(id, cards, "exercise"));
         if is_html { format!("<li>{words}</li>\n") } else { format!("1. {words}\n") }
     };
-    let lines: String = plan.lessons.iter().map(line).collect();
+    let lines: String = plan.lessons.iter().map(item).collect();
     let homework = plan.homework_sentence().unwrap_or_default();
     match (is_html, homework.is_empty()) {
         (true, true) => format!("<ol>\n{lines}</ol>\n"),
