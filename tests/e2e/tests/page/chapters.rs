@@ -135,10 +135,10 @@ fn the_batch_moves_a_training_at_each_card_that_compares_runs() -> Result<()> {
     at("/#lesson=training&card=2", Window { width: 1366, height: 768 }, |page| {
         page.reduced_motion(true)?;
         let card = "[data-card='1']";
-        page.wait_text(card, "The batch has 16 sequences of 256 tokens")?;
+        page.wait_text(card, "The batch has 16 sequences")?;
         page.wait_text(&id("lesson-categories"), "activations")?;
         drag(page, "slider-2", 0)?;
-        page.wait_text(card, "The batch has 8 sequences of 256 tokens")?;
+        page.wait_text(card, "The batch has 8 sequences")?;
         page.wait_text(card, "Another batch changes the activations alone")?;
         figure_says(page, "880.6 MiB")?;
         // The same slider is shown beside the run under autocast.

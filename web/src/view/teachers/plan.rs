@@ -72,14 +72,14 @@ fn row(session: Session, lesson: &'static CourseLesson) -> AnyView {
     });
     let presented = Some(ClassUse::Presented);
     view! {
-        <li role="group" aria-label=lesson.title>
+        <li><div role="group" aria-label=lesson.title>
             <span inner_html=card_link(id, 0, lesson.title)></span>
             {boxed("present", "Present", "In class", ClassUse::Presented, None)}
             {boxed("exercise", "Exercise in class", "Else it is homework", ClassUse::WithExercise, presented)}
             {boxed("home", "At home", "The class reads it at home", ClassUse::AtHome, None)}
             <span>{minutes}</span>
             <p class="quiet" hidden=flag(move || minutes.with(String::is_empty))>{class_task(id)}</p>
-        </li>
+        </div></li>
     }
     .into_any()
 }
