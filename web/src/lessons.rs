@@ -11,7 +11,7 @@ mod question;
 
 pub(crate) use categories::{category_of, color_training, has_category, training_sums};
 pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn};
-pub(crate) use exercise::{ExerciseRun, GradedExercise, exercise_job, region};
+pub(crate) use exercise::{ExerciseRun, GradedExercise, grade_answer, region};
 pub(crate) use open::{LessonModule, OpenLesson};
 pub(crate) use presenting::{Presentation, PresentationExtras, card};
 pub(crate) use progress::CardProgress;

@@ -223,7 +223,7 @@ impl Feature<LessonSignals> {
 }
 
 /// A program with the reader's lines, on the exercise's device and under its settings.
-pub(crate) fn exercise_job(exercise: &Exercise, source: String) -> ProgramJob {
+fn exercise_job(exercise: &Exercise, source: String) -> ProgramJob {
     ProgramJob {
         source,
         arguments: Vec::new(),
@@ -234,6 +234,27 @@ pub(crate) fn exercise_job(exercise: &Exercise, source: String) -> ProgramJob {
         conf: exercise.conf.clone(),
         referrers_at: None,
     }
+}
+
+/// Runs a whole answer and grades it. `on_bytes` is called while Python is fetched, with the number of bytes that
+/// have arrived.
+///
+/// # Errors
+///
+/// Why the answer has no grade.
+pub(crate) async fn grade_answer(
+    exercise: &Exercise,
+    text: String,
+    on_bytes: impl Fn(f64),
+) -> Result<Grade, String> {
+    if exercise.language == ExerciseLanguage::Workload {
+        return exercise.grade(&text).map_err(|error| error.to_string());
+    }
+    exercise.check_locked(&text).map_err(|error| error.to_string())?;
+    let run = interpreter::run_answer(exercise_job(exercise, text.clone()), on_bytes).await?;
+    let recording = run.recording.ok_or_else(|| "the program's run could not be recorded".to_owned())?;
+    let end = EndedProgram { recording, status: run.status, traceback: run.traceback };
+    exercise.grade_program(&text, end).map_err(|error| error.to_string())
 }
 
 fn graded(grade: Grade) -> GradedExercise {

@@ -6,8 +6,7 @@ use std::rc::Rc;
 
 use blockyard_figure::escaped;
 use blockyard_lessons::{
-    EndedProgram, Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, exercise_of,
-    grades_csv, lessons, student_name,
+    Exercise, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, exercise_of, grades_csv, lessons, student_name,
 };
 use blockyard_record::counted;
 use leptos::ev;
@@ -16,8 +15,7 @@ use leptos::task::spawn_local;
 
 use crate::browser;
 use crate::effect::effect;
-use crate::interpreter;
-use crate::lessons::{ClassFile, ClassFileState, ClassSignals, HandedIn, exercise_job};
+use crate::lessons::{ClassFile, ClassFileState, ClassSignals, HandedIn, grade_answer};
 use crate::link::{Link, LinkTarget};
 use crate::program::loading_sentence;
 use crate::session::Session;
@@ -316,15 +314,7 @@ async fn run(
     exercise: &Exercise,
     text: String,
 ) -> Result<blockyard_lessons::Grade, String> {
-    if exercise.language == ExerciseLanguage::Workload {
-        return exercise.grade(&text).map_err(|error| error.to_string());
-    }
-    exercise.check_locked(&text).map_err(|error| error.to_string())?;
-    let job = exercise_job(exercise, text.clone());
-    let run = interpreter::run_answer(job, move |bytes| class.loading.set(Some(bytes))).await;
+    let grade = grade_answer(exercise, text, move |bytes| class.loading.set(Some(bytes))).await;
     class.loading.set(None);
-    let run = run?;
-    let recording = run.recording.ok_or_else(|| "the program's run could not be recorded".to_owned())?;
-    let end = EndedProgram { recording, status: run.status, traceback: run.traceback };
-    exercise.grade_program(&text, end).map_err(|error| error.to_string())
+    grade
 }

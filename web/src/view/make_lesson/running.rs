@@ -2,7 +2,7 @@
 //! teacher gives its file to be graded.
 
 use blockyard_lessons::{
-    LessonProgram, RecordedError, exception, failing_line, split_recorded, with_recorded,
+    ExerciseLanguage, LessonProgram, RecordedError, exception, failing_line, split_recorded, with_recorded,
 };
 use blockyard_program::{ProgramJob, ProgramRun};
 use blockyard_rules::Release;
@@ -11,6 +11,7 @@ use leptos::task::spawn_local;
 
 use super::LessonEditor;
 use crate::interpreter;
+use crate::lessons::grade_answer;
 use crate::messages::sentence;
 use crate::program::loading_sentence;
 
@@ -41,7 +42,8 @@ impl LessonEditor {
         let Some(program) = self.content.try_with_untracked(|text| LessonProgram::of(text)) else { return };
         let has_run = |program: &LessonProgram| self.requests.with_untracked(|block| program.has_run(block));
         let Some(program) = program.filter(|program| !has_run(program)) else {
-            return self.said.set(String::new());
+            self.said.set(String::new());
+            return self.run_solution();
         };
         self.said.set("The program runs.".to_owned());
         spawn_local(async move {
@@ -58,7 +60,9 @@ impl LessonEditor {
                 Ok(block) => {
                     self.requests.set(block);
                     self.keep();
-                    let _ = self.check();
+                    if self.check() {
+                        self.run_solution();
+                    }
                 }
                 Err(RunFailure { line, why }) => {
                     let line = self.content.with_untracked(|text| LessonProgram::line_in(text, line?));
@@ -69,6 +73,43 @@ impl LessonEditor {
                     });
                 }
             }
+        });
+    }
+}
+
+/// The beginning of the line before a solution in Python.
+const SOLUTION: &str = "```python solution";
+
+impl LessonEditor {
+    /// Runs the solution of the exercise, if it is in Python, and says which goal it misses. The text of the lesson
+    /// proves a solution in the small language.
+    fn run_solution(self) {
+        let lesson = self.checked.with_untracked(|checked| checked.lesson.clone());
+        let exercise = lesson.and_then(|lesson| lesson.cards.iter().find_map(|card| card.exercise.clone()));
+        let Some(exercise) = exercise.filter(|exercise| exercise.language == ExerciseLanguage::Python) else {
+            return;
+        };
+        let Some(answer) = exercise.solution().map(|lines| exercise.with_region(lines)) else { return };
+        let before = untrack(|| self.whole());
+        self.said.set("The solution runs.".to_owned());
+        spawn_local(async move {
+            let say = move |words: String| drop(self.said.try_set(words));
+            let grade = grade_answer(&exercise, answer, move |bytes| say(loading_sentence(bytes))).await;
+            // The author may have written on, or left the editor.
+            if untrack(|| self.try_whole()).as_ref() != Some(&before) {
+                return;
+            }
+            say(String::new());
+            let why = match grade {
+                Ok(grade) if grade.is_passed => return,
+                Ok(grade) => grade.sentence,
+                Err(why) => sentence(&why),
+            };
+            let at = before.lines().position(|line| line.starts_with(SOLUTION)).unwrap_or_default();
+            self.checked.update(|checked| {
+                checked.headline = String::from("It plays, but its solution does not solve the exercise.");
+                checked.findings.insert(0, (u32::try_from(at).unwrap_or_default().saturating_add(1), why));
+            });
         });
     }
 }
@@ -97,8 +138,7 @@ async fn requests(program: &LessonProgram, on_bytes: impl Fn(f64)) -> Result<Str
         source: program.source.clone(),
         arguments: Vec::new(),
         gpu: program.profile.clone().unwrap_or_else(|| "h200".to_owned()),
-        // The release of all lessons.
-        release: Release::LATEST,
+        release: Release::OF_RECORDED_OPERATORS,
         capacity: Some(program.capacity),
         counts_non_pytorch: false,
         conf: program.conf.clone(),

@@ -221,6 +221,7 @@ impl Tensor {
     }
 
     /// `detach`: the same memory without history.
+    #[must_use]
     pub fn detach(&self) -> Tensor {
         self.shallow_copy()
     }
