@@ -8,7 +8,7 @@ use blockyard_budget::{
     safe_text,
 };
 use blockyard_figure::{FitCurve, FitOutcome, FitPoint};
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::{Bytes, Event, grouped};
 use leptos::prelude::*;
 
 use super::{ProgramEnd, ProgramInput, ProgramResult, ProgramSignals, job};
@@ -57,8 +57,7 @@ impl FitSearch {
         let number = chosen_number(text, arguments, name)?;
         let variant = |option, input| FitVariant { option, input, probes: Vec::new(), found: None };
         let mut own = variant("", shown.input.clone());
-        let (allocated, reserved) = shown.run.series.peak_bytes(&shown.run.recording);
-        own.take(number.value, Ok((shown.end(), allocated, reserved)));
+        own.take(Ok((shown.end(), probe_of(shown, number.value))));
         if own.found.is_some() {
             return None;
         }
@@ -144,6 +143,18 @@ impl FitSearch {
         Some(safe_text(&self.number.name, safe, self.limit(), self.total()))
     }
 
+    /// From which value on the program fits alone because PyTorch gives cached segments back to the GPU, as a
+    /// sentence.
+    pub(crate) fn released_text(&self, variant: &FitVariant) -> Option<String> {
+        let released = variant.probes.iter().filter(|probe| probe.run.fits && probe.has_released);
+        let first = released.map(|probe| probe.value).min()?;
+        let name = &self.number.name;
+        Some(format!(
+            "With {name} {} and more it fits only because PyTorch gives its cache back to the GPU during the run, which is slow.",
+            grouped(first)
+        ))
+    }
+
     /// The curves of the variants: peaks over the value.
     pub(crate) fn curves(&self) -> Vec<FitCurve> {
         let point = |probe: &Probe| FitPoint {
@@ -165,6 +176,15 @@ impl FitSearch {
         let begun = self.variants.iter().filter(|variant| variant.probes.len() > 1);
         begun.map(curve).collect()
     }
+}
+
+/// The memory of a run with this value.
+fn probe_of(result: &ProgramResult, value: u64) -> Probe {
+    let recording = &result.run.recording;
+    let (allocated, reserved) = result.run.series.peak_bytes(recording);
+    let has_released = recording.events_from(0).any(|event| matches!(event, Event::RetryStarted));
+    let fits = matches!(result.end(), ProgramEnd::Finished);
+    Probe { has_released, ..Probe::of(value, fits, allocated, reserved) }
 }
 
 /// The number of this name; else the first of the program's numbers.
@@ -255,8 +275,7 @@ impl Feature<ProgramSignals> {
         interpreter::try_out(&job, move |end| {
             let end = end.map(|run| {
                 let result = ProgramResult::new(input.clone(), run);
-                let (allocated, reserved) = result.run.series.peak_bytes(&result.run.recording);
-                (result.end(), allocated, reserved)
+                (result.end(), probe_of(&result, value))
             });
             let is_of = |search: &FitSearch| search.of == of && search.running.is_some();
             if self.fit.with_untracked(|fit| fit.as_ref().is_some_and(is_of)) {
@@ -265,7 +284,7 @@ impl Feature<ProgramSignals> {
                         search.variants.iter_mut().find(|variant| variant.found.is_none())
                     });
                     if let Some(variant) = variant {
-                        variant.take(value, end.clone());
+                        variant.take(end.clone());
                     }
                 });
                 self.run_next_value();
@@ -290,20 +309,15 @@ impl Feature<ProgramSignals> {
 }
 
 impl FitVariant {
-    /// Takes the end of a run with this value.
-    fn take(&mut self, value: u64, end: Result<(ProgramEnd, Bytes, Bytes), String>) {
+    /// Takes the end of a run.
+    fn take(&mut self, end: Result<(ProgramEnd, Probe), String>) {
         match end {
-            Ok((ProgramEnd::Finished, allocated, reserved)) => {
-                self.probes.push(Probe::of(value, true, allocated, reserved));
+            Ok((ProgramEnd::Finished | ProgramEnd::OutOfMemory(_), probe)) => self.probes.push(probe),
+            Ok((ProgramEnd::Exception(line), probe)) => {
+                self.found = Some(Err(format!("with {} line {line} has an exception", probe.value)));
             }
-            Ok((ProgramEnd::OutOfMemory(_), allocated, reserved)) => {
-                self.probes.push(Probe::of(value, false, allocated, reserved));
-            }
-            Ok((ProgramEnd::Exception(line), ..)) => {
-                self.found = Some(Err(format!("with {value} line {line} has an exception")));
-            }
-            Ok((ProgramEnd::Status(status), ..)) => {
-                self.found = Some(Err(format!("with {value} the program ends with status {status}")));
+            Ok((ProgramEnd::Status(status), probe)) => {
+                self.found = Some(Err(format!("with {} the program ends with status {status}", probe.value)));
             }
             Err(why) => self.found = Some(Err(why)),
         }

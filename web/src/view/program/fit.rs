@@ -78,7 +78,11 @@ fn answers(session: Session) -> Vec<AnyView> {
             let title = "Runs the program with this value in place of the run that is shown";
             view! { " "{button("link", "fit-show", "Show this run", title, act)} }
         });
-        Some(view! { <p data-testid="fit-answer"><strong>{words}</strong>{safe}{show}</p> }.into_any())
+        let released = search.released_text(variant).map(|words| format!(" {words}"));
+        Some(
+            view! { <p data-testid="fit-answer"><strong>{words}</strong>{safe}{released}{show}</p> }
+                .into_any(),
+        )
     };
     search.variants.iter().filter_map(answer).collect()
 }
@@ -93,9 +97,12 @@ fn curve(session: Session) -> AnyView {
         let (name, curves) = found.get()?;
         let runs: usize = curves.iter().map(|curve| curve.points.len()).sum();
         let label = format!("Peak memory over {name}: {runs} runs, with the limit of the GPU");
-        Some(figure(session, "fit-curve", label, HEIGHT_PX, move |width_px| {
+        let curves = figure(session, "fit-curve", label, HEIGHT_PX, move |width_px| {
             fit_curves(&name, &curves, Size::new(width_px, HEIGHT_PX))
-        }))
+        });
+        Some(
+            view! { {curves} <p class="quiet">"Solid: the peak of reserved memory. Dotted: of allocated memory."</p> },
+        )
     };
     view! { {content} }.into_any()
 }
