@@ -79,7 +79,8 @@ impl LessonCheck {
             lesson.notes.iter().map(|note| (note.line, sentence(&note.text))).collect();
         let headline = match findings.len() {
             0 => "It plays, and every number and comparison in it is proved by its run.".to_owned(),
-            _ => "It plays.".to_owned(),
+            1 => "It plays, but a place in its text is not proved by its run.".to_owned(),
+            count => format!("It plays, but {count} places in its text are not proved by its run."),
         };
         let cards = cards.collect();
         Self { headline, lesson: Some(PtrEq::new(lesson)), cards, findings }
@@ -295,12 +296,6 @@ impl LessonEditor {
     }
 }
 
-/// The number of notes, in a line that unfolds them.
-fn notes_line(count: usize) -> String {
-    let verb = if count == 1 { "is" } else { "are" };
-    format!("{} in its text {verb} not proved by its run", counted(count, "place"))
-}
-
 /// The button that opens a file: a lesson is shown where the reader is.
 pub(super) fn open_file(session: Session) -> AnyView {
     let picker = FilePicker::new();
@@ -325,9 +320,7 @@ fn findings_view(editor: LessonEditor) -> AnyView {
     let cards = move || {
         checked.get().cards.into_iter().map(|card| view! { <li>{card}</li> }.into_any()).collect::<Vec<_>>()
     };
-    let is_unproved =
-        move || checked.with(|checked| checked.lesson.is_some() && !checked.findings.is_empty());
-    let is_wrong = move || checked.with(|checked| checked.lesson.is_none());
+    let is_wrong = move || checked.with(|checked| checked.lesson.is_none() || !checked.findings.is_empty());
     view! {
         <section aria-label="The verdict about the text">
             <p class="headline" class:differs=is_wrong role="status" data-testid="lesson-verdict">
@@ -336,10 +329,6 @@ fn findings_view(editor: LessonEditor) -> AnyView {
             <p class="quiet" role="status" data-testid="program-state" hidden=flag(move || editor.said.with(String::is_empty))>{text(move || editor.said.get())}</p>
             {beside::figure(editor)}
             <ul class="bullets" data-testid="lesson-findings" hidden=flag(move || !is_wrong())>{findings}</ul>
-            <details data-testid="lesson-notes" hidden=flag(move || !is_unproved())>
-                <summary>{text(move || notes_line(checked.get().findings.len()))}</summary>
-                <ul class="bullets">{findings}</ul>
-            </details>
             <ol class="hints" data-testid="lesson-cards">{cards}</ol>
             {text_buttons(editor)}
             <p class="quiet">"This browser remembers the text."</p>

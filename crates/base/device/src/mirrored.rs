@@ -132,7 +132,13 @@ impl<D: DeviceMemory> DeviceMemory for MirroredDevice<D> {
 impl<D: DeviceMemory> VirtualMemory for MirroredDevice<D> {
     fn reserve(&mut self, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         let real = self.real_memory()?.reserve(size)?;
-        let shown = self.shown.reserve(size)?;
+        let shown = match self.shown.reserve(size) {
+            Ok(shown) => shown,
+            Err(error) => {
+                self.real_memory()?.release(real)?;
+                return Err(error);
+            }
+        };
         self.ranges.insert(shown, real);
         Ok(shown)
     }

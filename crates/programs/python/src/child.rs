@@ -1,7 +1,7 @@
 //! The process that runs a program.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
@@ -65,9 +65,11 @@ fn run_job(
     output: Output<'_>,
 ) -> Result<ProgramOutcome, RunError> {
     let interpreter = Interpreter::find(settings.python.as_deref())?;
-    let library = library::folder()?;
     let extension = library::extension()?;
-    let folder = RunFolder::new()?;
+    // The files of one run, which other users cannot read.
+    let folder = tempfile::Builder::new().prefix("blockyard-run-").tempdir();
+    let folder = folder.map_err(RunError::file(&env::temp_dir()))?;
+    let library = library::folder(folder.path())?;
     let readable = settings.is_confined.then(|| {
         let own = [library.clone(), extension.clone()].into_iter();
         let all = own.chain(interpreter.folders.iter().cloned()).chain(settings.folder.clone());
@@ -94,10 +96,10 @@ fn run_job(
         referrers_at,
     };
     let bytes = postcard::to_allocvec(&job).map_err(|error| RunError::Job(error.to_string()))?;
-    let path = folder.0.join("job");
+    let path = folder.path().join("job");
     fs::write(&path, bytes).map_err(RunError::file(&path))?;
     let mut command = Command::new(&interpreter.command);
-    command.args(["-X", "utf8"]).arg(library.join("lib/_boot.py")).arg(&extension).arg(&folder.0);
+    command.args(["-X", "utf8"]).arg(library.join("lib/_boot.py")).arg(&extension).arg(folder.path());
     if settings.is_confined {
         // The program sees its environment, which may hold secrets.
         command.env_clear();
@@ -120,8 +122,8 @@ fn run_job(
     let limit = settings.time_limit.map(|limit| limit.saturating_add(STOP_GRACE));
     let status = wait(&mut child, output, limit)?;
     // A process that ends early has written nothing.
-    let bytes = fs::read(folder.0.join("outcome")).unwrap_or_default();
-    if let Ok(reason) = fs::read_to_string(folder.0.join("refused")) {
+    let bytes = fs::read(folder.path().join("outcome")).unwrap_or_default();
+    if let Ok(reason) = fs::read_to_string(folder.path().join("refused")) {
         return Err(RunError::NotConfined(reason));
     }
     if bytes.is_empty() {
@@ -170,31 +172,6 @@ fn hand_out(pipe: &mut impl Read, take: &mut (dyn FnMut(&str) + Send)) {
     }
     if !kept.is_empty() {
         take(&String::from_utf8_lossy(&kept));
-    }
-}
-
-/// The folder of one run, removed at its end.
-struct RunFolder(PathBuf);
-
-impl RunFolder {
-    fn new() -> Result<Self, RunError> {
-        let base = env::temp_dir();
-        let mut last = None;
-        for attempt in 0..1000_u32 {
-            let path = base.join(format!("blockyard-run-{}-{attempt}", std::process::id()));
-            match fs::create_dir(&path) {
-                Ok(()) => return Ok(Self(path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some(error),
-                Err(error) => return Err(RunError::File { path, error }),
-            }
-        }
-        Err(RunError::File { path: base, error: last.unwrap_or_else(|| io::Error::other("no folder")) })
-    }
-}
-
-impl Drop for RunFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

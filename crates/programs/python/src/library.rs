@@ -1,7 +1,9 @@
 //! Our own Python, and our extension, as files that a Python can import.
 //!
 //! The crate holds the Python files. The first run writes them into a folder of the user's cache, whose name
-//! has a hash of all files, so that Python imports them as it imports any package and keeps them compiled.
+//! has a hash of all files, so that Python imports them as it imports any package and keeps them compiled. Where
+//! the user has no cache, each run writes them into its own folder: another user could put files into a shared
+//! one.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -12,29 +14,24 @@ mod files {
     include!(concat!(env!("OUT_DIR"), "/library.rs"));
 }
 
-/// The folder of the Python files, which are written if they are not there.
-pub(crate) fn folder() -> Result<PathBuf, RunError> {
+/// The folder of the Python files, which are written if they are not there: in the user's cache, or else in the
+/// folder of the run.
+pub(crate) fn folder(of_run: &Path) -> Result<PathBuf, RunError> {
     let name = format!("python-{}", files::HASH);
-    let mut failure = None;
-    for base in cache_folders() {
+    let in_folder = |base: &Path| {
         let folder = base.join(&name);
-        if folder.is_dir() {
-            return Ok(folder);
-        }
-        match write(&base, &folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) => failure = Some((folder, error)),
-        }
-    }
-    let (path, error) = failure.unwrap_or_else(|| (PathBuf::new(), io::Error::other("no folder")));
-    Err(RunError::File { path, error })
+        let written = if folder.is_dir() { Ok(()) } else { write(base, &folder) };
+        written.map(|()| folder)
+    };
+    let cached = cache_folder().and_then(|base| in_folder(&base).ok());
+    cached.map_or_else(|| in_folder(of_run).map_err(RunError::file(of_run)), Ok)
 }
 
-/// The user's cache; else the system's folder for temporary files.
-fn cache_folders() -> impl Iterator<Item = PathBuf> {
+/// Our folder in the user's cache.
+fn cache_folder() -> Option<PathBuf> {
     let home = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = home("XDG_CACHE_HOME").or_else(|| home("HOME").map(|home| home.join(".cache")));
-    cache.into_iter().chain([env::temp_dir()]).map(|folder| folder.join("blockyard"))
+    cache.map(|cache| cache.join("blockyard"))
 }
 
 /// Writes all files into a new folder and then gives the folder its name, so that nobody sees half of them.

@@ -93,11 +93,9 @@ fn a_lesson_is_made_checked_played_and_linked() -> Result<()> {
             field.dispatchEvent(new Event('input', { bubbles: true }));";
         // A statement that the run does not prove is named with its line, and a click chooses the line.
         page.execute(write, &[json!("than it needs."), json!("than it needs, by 17 MiB.")])?;
-        page.wait_text(&id("lesson-verdict"), "It plays.")?;
-        page.wait_text(&id("lesson-notes"), "1 place in its text is not proved by its run")?;
-        page.click("[data-testid=lesson-notes] summary")?;
-        page.wait_text(&id("lesson-notes"), "Line 10")?;
-        page.click("[data-testid=lesson-notes] button")?;
+        page.wait_text(&id("lesson-verdict"), "a place in its text is not proved by its run")?;
+        page.wait_text(&id("lesson-findings"), "Line 10")?;
+        page.click("[data-testid=lesson-findings] button")?;
         let chosen = "const field = document.querySelector('[data-testid=lesson-text]');
             return field.value.slice(field.selectionStart, field.selectionEnd).startsWith('The tensor asked for')";
         ensure!(page.execute(chosen, &[])?.as_bool() == Some(true), "another line is chosen");

@@ -300,10 +300,9 @@ fn a_lesson_file_is_opened_to_be_edited() -> Result<()> {
             ))
         };
         holds("title: From a file")?;
-        // A note is folded away, and the number of a week makes no note.
-        page.wait_text("[data-testid=lesson-notes] summary", "1 place in its text is not proved by its run")?;
-        page.click("[data-testid=lesson-notes] summary")?;
-        page.wait_text(&id("lesson-notes"), "Line 9")?;
+        // The number of a week makes no note.
+        page.wait_text(&id("lesson-verdict"), "a place in its text is not proved by its run")?;
+        page.wait_text(&id("lesson-findings"), "Line 9")?;
         page.click(&id("bring-back"))?;
         holds("title: My draft")?;
         // From the page for teachers, a file is played, and can be edited.
@@ -396,6 +395,12 @@ fn an_author_writes_python_and_sees_the_figure_of_its_run() -> Result<()> {
         )?;
         page.execute(write, &[json!("b = nothing + 1"), json!("b = a + 1")])?;
         wait_long(page, &id("lesson-verdict"), "It plays")?;
+        // The solution is tried, too.
+        page.execute(write, &[json!("dtype=torch.float16"), json!("dtype=torch.float64")])?;
+        wait_long(page, &id("lesson-verdict"), "its solution does not solve the exercise")?;
+        page.wait_text(&id("lesson-findings"), "the most allocated is")?;
+        page.execute(write, &[json!("dtype=torch.float64"), json!("dtype=torch.float16")])?;
+        wait_long(page, &id("lesson-verdict"), "It plays, and")?;
         page.check_accessible()?;
         page.click(&id("play-lesson"))?;
         page.wait_text(&id("card-position"), "Card 1 of 2")?;
