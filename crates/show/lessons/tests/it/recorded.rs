@@ -105,7 +105,10 @@ fn a_line_of_the_program_has_its_line_in_the_lesson() {
         let found = LessonProgram::line_in(LESSON, number).unwrap();
         assert_eq!(LESSON.lines().nth(found as usize - 1), Some(line));
     }
-    assert_eq!(LessonProgram::line_in(LESSON, 1 + program.source.lines().count() as u32), None);
+    assert_eq!(
+        LessonProgram::line_in(LESSON, 1 + u32::try_from(program.source.lines().count()).unwrap()),
+        None
+    );
 }
 
 #[test]
