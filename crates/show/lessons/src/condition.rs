@@ -217,8 +217,12 @@ impl Condition {
                 } else if !holds && found != number {
                     let difference = QuantityValue::of(left.kind, found.abs_diff(number));
                     let limit = QuantityValue::of(left.kind, number);
-                    let word = if found > number { "more" } else { "less" };
-                    clause = format!("{clause}, {difference} {word} than {limit}");
+                    let by = match left.kind {
+                        QuantityKind::Bytes if found > number && difference == limit => "twice".to_owned(),
+                        _ if found > number => format!("{difference} more than"),
+                        _ => format!("{difference} less than"),
+                    };
+                    clause = format!("{clause}, {by} {limit}");
                 }
                 Ok((holds, clause))
             }

@@ -19,6 +19,7 @@ use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::Workload;
 
 use self::goal::goals;
+use self::mistake::KnownMistake;
 use crate::document::{Fence, Field, PYTHON};
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::lesson::{MAX_REQUESTS, config, fields, size};
@@ -49,6 +50,7 @@ pub struct Exercise {
     pub profile: String,
     config: AllocatorConfig,
     hint_pieces: Vec<Vec<Piece>>,
+    mistakes: Vec<KnownMistake>,
     start: String,
     /// The workload that the reader begins with; empty for a program.
     workload: Workload,
@@ -84,7 +86,8 @@ impl Exercise {
         around: &ExerciseDefaults<'_>,
         errors: &mut Errors,
     ) -> Result<Self, LessonError> {
-        let fields = fields(fence, "goal, hint, settings, capacity", &["goal", "hint"], errors);
+        let fields =
+            fields(fence, "goal, hint, mistake, settings, capacity", &["goal", "hint", "mistake"], errors);
         fields.require("an exercise", "goal")?;
         let settings = fields.get("settings").or(around.settings);
         let lines: Vec<&str> = start.lines.clone();
@@ -106,6 +109,10 @@ impl Exercise {
             goals: goals(&fields, language, errors),
             hints: Vec::new(),
             hint_pieces: fields.all("hint").map(|field| field.prose.parse(errors)).collect(),
+            mistakes: fields
+                .all("mistake")
+                .filter_map(|field| errors.keep(KnownMistake::parse(field)))
+                .collect(),
             conf: settings.map(|field| field.value.clone()).unwrap_or_default(),
             capacity: fields.get("capacity").map(size).transpose()?.unwrap_or(around.capacity),
             language,

@@ -14,8 +14,9 @@ pub struct EndedProgram {
     pub traceback: Option<String>,
 }
 
-/// The most letters of an exception in a sentence; the traceback has the whole text.
-const MAX_LETTERS: usize = 140;
+/// The most letters of an exception in a clause; the traceback has the whole text. The sentences about an
+/// out-of-memory error have room, up to PyTorch's advice about its settings.
+const MAX_LETTERS: usize = 420;
 
 impl EndedProgram {
     /// Why the program did not run to its end, as a clause with the line of the program, which is quoted;
@@ -54,7 +55,8 @@ pub(crate) fn refused_setting(workload: &Workload, recording: &Recording) -> Opt
 }
 
 /// The last exception of a traceback with its message, without the full stop: the first line after the frames
-/// that is not indented. The caller's sentence goes on after the text. A long exception is cut off.
+/// that is not indented. The caller's sentence goes on after the text. A long exception ends after a whole
+/// sentence, or else after a word.
 pub fn exception(traceback: &str) -> Option<String> {
     let lines: Vec<&str> = traceback.lines().collect();
     let last_frame = lines.iter().rposition(|line| frame(line).is_some()).map_or(0, |frame| frame + 1);
@@ -65,6 +67,9 @@ pub fn exception(traceback: &str) -> Option<String> {
         return Some(text.to_owned());
     }
     let short: String = text.chars().take(MAX_LETTERS).collect();
+    if let Some((whole_sentences, _)) = short.rsplit_once(". ") {
+        return Some(whole_sentences.to_owned());
+    }
     let whole_words = short.rsplit_once(' ').map_or(short.as_str(), |(words, _)| words);
     Some(format!("{whole_words} …"))
 }
@@ -100,7 +105,15 @@ mod tests {
             (Some(4), Some("SyntaxError: invalid syntax"))
         );
         assert_eq!((failing_line("stop\n"), exception("stop\n").as_deref()), (None, Some("stop")));
-        let long = format!("  File \"a\", line 1\nMemoryError: {}", "word ".repeat(60));
+        let advice = format!("If reserved but unallocated memory is large try setting {}", "X ".repeat(200));
+        let memory = format!(
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 64.00 MiB. GPU 0 has a total capacity of \
+             1024.00 MiB of which 62.00 MiB is free. Of the allocated memory 945.00 MiB is allocated by PyTorch, and \
+             17.00 MiB is reserved by PyTorch but unallocated. {advice}"
+        );
+        let shown = exception(&memory).unwrap();
+        assert!(shown.ends_with("62.00 MiB is free. Of the allocated memory 945.00 MiB is allocated by PyTorch, and 17.00 MiB is reserved by PyTorch but unallocated"), "{shown}");
+        let long = format!("  File \"a\", line 1\nMemoryError: {}", "word ".repeat(100));
         let short = exception(&long).unwrap();
         assert!(short.chars().count() <= MAX_LETTERS + 2 && short.ends_with(" word …"), "{short}");
     }

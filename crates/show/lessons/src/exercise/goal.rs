@@ -13,7 +13,11 @@ use crate::measure::RunStretch;
 
 /// A goal of an exercise; prints as `peak reserved is at most 40 MiB`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Goal(pub(super) GoalKind);
+pub struct Goal {
+    pub(super) kind: GoalKind,
+    /// The author's words for a goal that only says what may not be left out.
+    words: Option<String>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GoalKind {
@@ -62,7 +66,10 @@ impl CountedStatement {
 
 impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        if let Some(words) = &self.words {
+            return f.write_str(words);
+        }
+        match &self.kind {
             GoalKind::Condition(condition) => write!(f, "{condition}"),
             GoalKind::Ends => f.write_str("the program runs to its end"),
             GoalKind::SameRequests => f.write_str("no tensor is left out or made smaller"),
@@ -73,10 +80,17 @@ impl fmt::Display for Goal {
     }
 }
 
+impl From<GoalKind> for Goal {
+    fn from(kind: GoalKind) -> Self {
+        Self { kind, words: None }
+    }
+}
+
 impl Goal {
+    /// Reads `CONDITION` or `CONDITION => WORDS`, `same requests`, or `without STATEMENT`.
     fn parse(field: &Field) -> Result<Self, LessonError> {
         if field.value == "same requests" {
-            return Ok(Self(GoalKind::SameRequests));
+            return Ok(GoalKind::SameRequests.into());
         }
         if let Some(word) = field.value.strip_prefix("without ") {
             let found = STATEMENTS.iter().find(|row| row.0 == word.trim());
@@ -84,18 +98,21 @@ impl Goal {
                 expected: "set, set_fraction, empty_cache, pool or reset_peak",
                 found: word.trim().to_owned(),
             };
-            return found.map(|row| Self(GoalKind::Without(row.1))).ok_or_else(|| field.at.at(unexpected()));
+            return found.map(|row| GoalKind::Without(row.1).into()).ok_or_else(|| field.at.at(unexpected()));
         }
-        let condition = Condition::parse(&field.value);
-        condition
-            .map(|condition| Self(GoalKind::Condition(condition)))
+        let (condition, words) = match field.value.split_once("=>") {
+            Some((condition, words)) => (condition, Some(words.trim().to_owned())),
+            None => (&*field.value, None),
+        };
+        Condition::parse(condition)
+            .map(|condition| Self { kind: GoalKind::Condition(condition), words })
             .map_err(|error| field.at.at(LessonErrorKind::Measure(error)))
     }
 
     /// Whether a program, whose tensors have no names and whose statements are not counted, can have this
     /// goal.
     fn is_of_workload(&self) -> bool {
-        match &self.0 {
+        match &self.kind {
             GoalKind::Condition(condition) => condition.is_of_workload(),
             GoalKind::Ends => false,
             GoalKind::SameRequests | GoalKind::Without(_) => true,
@@ -109,7 +126,7 @@ impl Goal {
         stretch: &RunStretch<'_>,
         failure: Option<&str>,
     ) -> GoalResult {
-        let (is_met, because) = match &self.0 {
+        let (is_met, mut because) = match &self.kind {
             GoalKind::Ends => match failure {
                 None => (true, "the program runs to its end".to_owned()),
                 Some(failure) => (false, failure.to_owned()),
@@ -140,7 +157,11 @@ impl Goal {
                 }
             }
         };
-        GoalResult { goal: self.to_string(), is_met, because }
+        let goal = self.to_string();
+        if is_met && self.words.is_some() {
+            because.clone_from(&goal);
+        }
+        GoalResult { goal, is_met, because }
     }
 }
 
@@ -158,7 +179,7 @@ pub struct GoalResult {
 impl GoalResult {
     /// Misses a goal of a program that made no tensor on the GPU; that the program ends is not about the GPU.
     pub(super) fn miss_without_tensors(&mut self) {
-        if self.is_met && self.goal != Goal(GoalKind::Ends).to_string() {
+        if self.is_met && self.goal != Goal::from(GoalKind::Ends).to_string() {
             self.is_met = false;
             "nothing was done on the GPU".clone_into(&mut self.because);
         }
@@ -175,7 +196,7 @@ impl GoalResult {
 pub(super) fn goals(fields: &Fields, language: ExerciseLanguage, errors: &mut Errors) -> Vec<Goal> {
     let mut goals = Vec::new();
     if language == ExerciseLanguage::Python {
-        goals.push(Goal(GoalKind::Ends));
+        goals.push(GoalKind::Ends.into());
     }
     for field in fields.all("goal") {
         let Some(goal) = errors.keep(Goal::parse(field)) else { continue };

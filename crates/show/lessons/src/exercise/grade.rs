@@ -105,9 +105,11 @@ impl Exercise {
 
     /// The first difference between an answer's run and the run of the lesson's solution, as a sentence
     /// without a full stop: the act of a line of the answer, and the act of the solution in its place. `text`
-    /// is the whole answer. `None` where both do the same to memory.
+    /// is the whole answer. The author's sentence comes first, if the lesson has one for a line of the answer.
+    /// `None` where both do the same to memory, and where the cause of the difference is not known.
     pub fn mistake(&self, text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
-        mistake(text, own, solved)
+        let known = self.mistakes.iter().find(|known| known.is_in(text));
+        known.map(|known| known.sentence.clone()).or_else(|| mistake(text, self.language, own, solved))
     }
 
     /// Says which goals a program that the caller ran has met.
@@ -145,7 +147,9 @@ impl Exercise {
             goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();
         let is_passed = missed.is_empty();
         // A goal without a reason is in the list of goals alone.
-        let found: Vec<&str> = goals.iter().filter_map(GoalResult::reason).collect();
+        let mut found: Vec<&str> = goals.iter().filter_map(GoalResult::reason).collect();
+        // Two goals about the same quantity have the same reason.
+        found.dedup();
         let why_missed = (!is_passed).then(|| {
             if is_empty {
                 "the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there.".to_owned()

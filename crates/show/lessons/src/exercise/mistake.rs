@@ -8,6 +8,37 @@ use std::collections::HashMap;
 
 use blockyard_record::{AllocationId, BlockId, Bytes, Event, Recording, Step};
 
+use super::ExerciseLanguage;
+use crate::document::Field;
+use crate::error::{LessonError, LessonErrorKind};
+
+/// A mistake that the author of an exercise expects: a line of the answer that ends with this code.
+#[derive(Clone, Debug)]
+pub(super) struct KnownMistake {
+    code: String,
+    /// What the line does, without a full stop.
+    pub(super) sentence: String,
+}
+
+impl KnownMistake {
+    /// Reads `CODE => SENTENCE`.
+    pub(super) fn parse(field: &Field) -> Result<Self, LessonError> {
+        let parts = field.value.split_once("=>").map(|(code, sentence)| (code.trim(), sentence.trim()));
+        match parts.filter(|(code, sentence)| !code.is_empty() && !sentence.is_empty()) {
+            Some((code, sentence)) => Ok(Self { code: code.to_owned(), sentence: sentence.to_owned() }),
+            None => {
+                let found = field.value.clone();
+                Err(field.at.at(LessonErrorKind::Unexpected { expected: "CODE => SENTENCE", found }))
+            }
+        }
+    }
+
+    pub(super) fn is_in(&self, text: &str) -> bool {
+        let code = |line: &str| line.split('#').next().unwrap_or_default().trim_end().ends_with(&self.code);
+        text.lines().any(code)
+    }
+}
+
 /// A run, and which line of its text made each step.
 #[derive(Clone, Copy, Debug)]
 pub struct RunOfLines<'a> {
@@ -30,7 +61,9 @@ enum Act {
 struct Acts {
     all: Vec<(Act, u32)>,
     made: Vec<MadeTensor>,
-    /// Whether no request failed.
+    language: ExerciseLanguage,
+    /// Whether no request failed. The acts end where one failed: what Python frees after an exception is no
+    /// line's act.
     is_whole: bool,
 }
 
@@ -41,9 +74,8 @@ struct MadeTensor {
 }
 
 impl Acts {
-    fn of(run: &RunOfLines<'_>) -> Self {
-        let mut acts =
-            Self { all: Vec::new(), made: Vec::new(), is_whole: run.recording.failed_steps().is_empty() };
+    fn of(run: &RunOfLines<'_>, language: ExerciseLanguage) -> Self {
+        let mut acts = Self { all: Vec::new(), made: Vec::new(), language, is_whole: true };
         let mut in_blocks: HashMap<BlockId, usize> = HashMap::new();
         let mut segments = HashMap::new();
         let mut steps =
@@ -69,6 +101,10 @@ impl Acts {
                     released = Bytes::ZERO;
                     in_blocks.insert(block, acts.made.len());
                     acts.make(run.recording, allocation, requested, line);
+                }
+                Event::OutOfMemory { .. } => {
+                    acts.is_whole = false;
+                    return acts;
                 }
                 Event::FreeRequested { block, .. } => {
                     if let Some(number) = in_blocks.remove(&block) {
@@ -130,15 +166,20 @@ fn line_of(current: Option<(usize, Step)>, run: &RunOfLines<'_>) -> u32 {
 /// The first difference between the reader's run and the run that solves the exercise, as a sentence without
 /// a full stop: the act of the reader's line, and the act of the solution in its place. `text` is the
 /// reader's whole text. `None` where both do the same.
-pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
-    let (own, solved) = (Acts::of(own), Acts::of(solved));
+pub(super) fn mistake(
+    text: &str,
+    language: ExerciseLanguage,
+    own: &RunOfLines<'_>,
+    solved: &RunOfLines<'_>,
+) -> Option<String> {
+    let (own, solved) = (Acts::of(own, language), Acts::of(solved, language));
     let same = own.all.iter().zip(&solved.all).take_while(|((one, _), (other, _))| one == other).count();
     let wanted = solved.all.get(same).map(|(act, _)| *act);
     let Some((act, line)) = own.all.get(same).copied() else {
         return missing(&own, wanted?);
     };
     let place = at(text, line);
-    Some(match (act, wanted) {
+    let found = match (act, wanted) {
         (Act::Make(size), Some(Act::Free(held))) => {
             let making = own.making(same, size);
             still_held(&own, held, &format!("{place} makes {making}"), own.later(same, Act::Free(held)))
@@ -155,7 +196,7 @@ pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>)
                     "{place} makes {making} and then {other}; a program that meets all goals makes the {other} alone"
                 )
             } else {
-                format!("{place} makes {making}, where {other} are made in a program that meets all goals")
+                format!("{place} makes {making}; a program that meets all goals makes {other} there")
             }
         }
         (Act::Make(size), Some(Act::Release(_))) => {
@@ -164,11 +205,11 @@ pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>)
         }
         (Act::Make(size), None) => {
             format!(
-                "{place} makes {}, and a program that meets all goals makes no such tensor",
+                "{place} makes {}; a program that meets all goals makes no tensor after those before",
                 own.making(same, size)
             )
         }
-        (Act::Free(freed), wanted) => freed_early(&own, &place, freed, wanted),
+        (Act::Free(freed), wanted) => freed_early(&own, same, &place, freed, wanted)?,
         (Act::Release(_), Some(Act::Free(held))) if solved.releases_after(same) => {
             let released = format!("{place} empties the cache");
             still_held(&own, held, &released, own.later(same, Act::Free(held)))
@@ -179,12 +220,22 @@ pub(super) fn mistake(text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>)
                  to take a new segment; the goals are met without that"
             )
         }
-    })
+    };
+    // The error names another request, which comes later.
+    Some(if own.is_whole { found } else { format!("before the memory runs out, {found}") })
 }
 
 impl Acts {
     fn releases_after(&self, place: usize) -> bool {
         self.all.iter().skip(place).any(|(act, _)| matches!(act, Act::Release(_)))
+    }
+}
+
+/// Why a tensor is still held, as a clause: a tensor of a program is also held by other objects than names.
+fn keeper(language: ExerciseLanguage, it: &str) -> String {
+    match language {
+        ExerciseLanguage::Workload => format!("a name keeps {it}"),
+        ExerciseLanguage::Python => format!("a name, a list or the backward pass keeps {it}"),
     }
 }
 
@@ -206,22 +257,28 @@ fn still_held(own: &Acts, held: usize, what: &str, freed_in: Option<u32>) -> Str
         Some(line) if line > 0 => {
             format!("{what} while {tensor} {are} still held, until line {line}; free {it} first")
         }
-        _ => format!("{what} while {tensor} {are} still held: a name keeps {it}; free {it} first"),
+        _ => {
+            let keeper = keeper(own.language, it);
+            format!("{what} while {tensor} {are} still held: {keeper}; free {it} first")
+        }
     }
 }
 
-fn freed_early(own: &Acts, place: &str, freed: usize, wanted: Option<Act>) -> String {
+/// `None` where the reader's run frees a tensor and never makes the one that the solution makes there: its own
+/// order is no cause.
+fn freed_early(own: &Acts, same: usize, place: &str, freed: usize, wanted: Option<Act>) -> Option<String> {
     let (tensor, _) = own.tensor(freed);
-    match wanted {
+    Some(match wanted {
         Some(Act::Make(size)) => {
+            own.later(same, Act::Make(size))?;
             format!("{place} frees {tensor} before the next {size} are made; make them first")
         }
         Some(Act::Free(_)) => {
             format!("{place} frees {tensor}; where all goals are met, another tensor is freed at this place")
         }
         Some(Act::Release(_)) => format!("before {place} frees {tensor}, the cache is to be emptied"),
-        None => format!("{place} frees {tensor}, and that is needed until the end"),
-    }
+        None => format!("{place} frees {tensor}, which a program that meets all goals keeps"),
+    })
 }
 
 /// The sentence about an act that the reader's run lacks although everything before is equal.
@@ -230,11 +287,14 @@ fn missing(own: &Acts, wanted: Act) -> Option<String> {
         Act::Free(held) => {
             let (tensor, is_one) = own.tensor(held);
             let (are, it) = if is_one { ("is", "it") } else { ("are", "them") };
-            Some(format!("{tensor} {are} still held at the end: a name keeps {it}; `del` every name of {it}"))
+            let when = if own.is_whole { "at the end" } else { "when the memory runs out" };
+            Some(format!("{tensor} {are} still held {when}: {}", keeper(own.language, it)))
         }
         // A program that failed did not come so far.
-        Act::Make(size) => own.is_whole.then(|| format!("a tensor of {size} is never made")),
-        Act::Release(_) => Some(
+        Act::Make(size) => own
+            .is_whole
+            .then(|| format!("a program that meets all goals makes one more tensor, of {size}")),
+        Act::Release(_) => own.is_whole.then(||
             "after the last free the cache is not emptied again: `empty_cache` gives back what is cached at that moment"
                 .to_owned(),
         ),
@@ -267,7 +327,7 @@ mod tests {
         });
         let [own_run, solved_run] =
             [&own_run, &solved_run].map(|(recording, lines)| RunOfLines { recording, lines });
-        mistake(own, &own_run, &solved_run)
+        mistake(own, ExerciseLanguage::Workload, &own_run, &solved_run)
     }
 
     #[test]
@@ -285,7 +345,7 @@ mod tests {
         assert_eq!(
             found("a = alloc 16 MiB\nb = alloc 16 MiB\n", "a = alloc 16 MiB\nb = alloc 16 MiB\nfree b\n")
                 .unwrap(),
-            "`b` is still held at the end: a name keeps it; `del` every name of it"
+            "`b` is still held at the end: a name keeps it"
         );
     }
 
@@ -298,7 +358,7 @@ mod tests {
         );
         assert_eq!(
             found("a = alloc 12 MiB\nb = alloc 16 MiB\n", solved).unwrap(),
-            "line 1, `a = alloc 12 MiB`, makes `a` (12 MiB), where 8 MiB are made in a program that meets all goals"
+            "line 1, `a = alloc 12 MiB`, makes `a` (12 MiB); a program that meets all goals makes 8 MiB there"
         );
         assert_eq!(
             found("c = alloc 12 MiB\na = alloc 8 MiB\nb = alloc 16 MiB\n", solved).unwrap(),
@@ -307,6 +367,38 @@ mod tests {
         assert_eq!(
             found("a = alloc 8 MiB\nfree a\nb = alloc 16 MiB\n", solved).unwrap(),
             "line 2, `free a`, frees `a` before the next 16 MiB are made; make them first"
+        );
+    }
+
+    /// The allocator asks once more and fails; what a program frees after the error is no answer's act.
+    #[test]
+    fn a_run_that_fails_is_compared_up_to_the_failure() {
+        let start = "a = alloc 512 MiB\n";
+        let solved = format!("{start}free a\nb = alloc 768 MiB\n");
+        assert_eq!(
+            found(&format!("{start}b = alloc 768 MiB\nfree a\n"), &solved).unwrap(),
+            "`a` is still held when the memory runs out: a name keeps it"
+        );
+        assert_eq!(
+            found(&format!("{start}c = alloc 8 MiB\nb = alloc 768 MiB\n"), &solved).unwrap(),
+            "before the memory runs out, line 2, `c = alloc 8 MiB`, makes `c` (8 MiB) while `a` is still held: a \
+             name keeps it; free it first"
+        );
+        // The freed tensor is not the cause: the program ended before the next was made.
+        assert_eq!(
+            found("a = alloc 8 MiB\nb = alloc 2 GiB\nfree a\n", "a = alloc 8 MiB\nc = alloc 1 MiB\n"),
+            None
+        );
+    }
+
+    #[test]
+    fn a_free_without_the_tensor_of_the_solution_is_no_cause() {
+        assert_eq!(
+            found(
+                "a = alloc 8 MiB\nfree a\nc = alloc 1 MiB\n",
+                "a = alloc 8 MiB\nb = alloc 16 MiB\nfree a\n"
+            ),
+            None
         );
     }
 

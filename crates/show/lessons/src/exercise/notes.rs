@@ -44,7 +44,7 @@ impl Exercise {
             GoalKind::Condition(condition) => condition.holds(&stretch).is_ok_and(|(is_met, _)| is_met),
             GoalKind::Ends | GoalKind::SameRequests | GoalKind::Without(_) => true,
         };
-        if !self.goals.iter().all(|goal| is_met(&goal.0)) {
+        if !self.goals.iter().all(|goal| is_met(&goal.kind)) {
             return false;
         }
         let lines: Vec<&str> = self.start.lines().collect();

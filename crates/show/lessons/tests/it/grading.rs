@@ -1,7 +1,8 @@
 //! Exercises, and the grades of answers.
 
 use blockyard_lessons::{
-    EndedProgram, Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeError, GradeRow, Lesson, exercise_of,
+    EndedProgram, Exercise, ExerciseLanguage, GRADE_COLUMNS, GradeError, GradeRow, Lesson, RunOfLines,
+    exercise_of,
 };
 use expect_test::expect;
 
@@ -217,7 +218,7 @@ fn a_setting_that_pytorch_refuses_is_the_reason() {
         sentence("expandable_segments:true"),
         "Not yet: PyTorch refuses the setting: Expected 'True' or 'False' at index 2 in ConfigTokenizer but got 'true'."
     );
-    assert_eq!(sentence("expandable_segments:True"), "Not yet: reserved is 40 MiB, 20 MiB more than 20 MiB.");
+    assert_eq!(sentence("expandable_segments:True"), "Not yet: reserved is 40 MiB, twice 20 MiB.");
 }
 
 #[test]
@@ -272,6 +273,28 @@ fn exercises() -> Vec<(String, Exercise)> {
         lesson.cards.into_iter().find_map(|card| card.exercise).map(|exercise| (lesson.id, exercise))
     };
     crate::course::played().into_iter().filter_map(exercise).collect()
+}
+
+#[test]
+fn a_line_that_the_author_expects_has_the_sentence_of_the_author() {
+    let nothing = end("", None).recording;
+    let run = RunOfLines { recording: &nothing, lines: &[] };
+    for (id, exercise) in exercises() {
+        let known = |text: &str| exercise.mistake(text, &run, &run);
+        assert_eq!(known(&exercise.with_region(exercise.solution().unwrap())), None, "{id}");
+        assert_eq!(known(exercise.start()).is_some(), ["training", "what-to-change"].contains(&&*id), "{id}");
+        let view = known(&exercise.with_region("result = request[:1]   # a view"));
+        assert_eq!(view.is_some(), id == "nvidia-smi", "{id}");
+    }
+}
+
+#[test]
+fn a_goal_in_the_words_of_its_author_has_numbers_where_it_is_missed() {
+    let exercise = exercise("goal: allocations at least 2 => both tensors are made", "a = alloc 1 MiB");
+    let sentence = |text: &str| exercise.grade(text).unwrap().sentence;
+    assert_eq!(exercise.goals[0].to_string(), "both tensors are made");
+    assert_eq!(sentence("a = alloc 1 MiB\nb = alloc 1 MiB"), "Passed.");
+    assert_eq!(sentence(exercise.start()), "Not yet: the number of allocations is 1, 1 less than 2.");
 }
 
 /// A teacher does not sort the files of a class: the lines of each file show which exercise it answers.
