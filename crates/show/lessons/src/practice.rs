@@ -37,7 +37,10 @@ pub fn drawn_question(
             opened.sliders().iter().map(|slider| position(slider.stop_count())).collect();
         let played = Lesson::parse_at(text, &positions).ok()?.play().ok()?;
         let question = played.cards.get(card)?.question.as_ref()?;
-        (Some(question) != shown).then_some(played)
+        // The text for a sheet differs also with the questions before.
+        let is_shown =
+            |shown: &LessonQuestion| (&shown.text, &shown.answers) == (&question.text, &question.answers);
+        (!shown.is_some_and(is_shown)).then_some(played)
     })
 }
 

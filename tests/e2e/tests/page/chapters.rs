@@ -93,10 +93,10 @@ fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
         drag(page, "draw", 6)?;
         page.wait_text(card, "Your mark: 3 MiB")?;
         page.click(&format!("{card} {}", id("draw-answer")))?;
-        page.wait_text(card, "17 MiB too low: you drew 3 MiB, and the allocator says 20 MiB.")?;
-        page.wait_text(card, "of 20 MiB from the GPU")?;
+        page.wait_text(card, "9 MiB too low: you drew 3 MiB, and the allocator says 12 MiB.")?;
+        page.wait_text(card, "of 12 MiB from the GPU")?;
         let bars = "return [...document.querySelectorAll('.drawn-bars span')].map((bar) => bar.style.width)";
-        ensure!(page.execute(bars, &[])? == json!(["9.38%", "62.5%"]));
+        ensure!(page.execute(bars, &[])? == json!(["9.38%", "37.5%"]));
         page.check_accessible()?;
         let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
         ensure!(page.execute(overflow, &[])? == json!(0), "the page is wider than the window");

@@ -71,13 +71,13 @@ fn a_question_of_a_chapter_is_asked_with_other_numbers() -> Result<()> {
     at("/#lesson=tensor&card=2", Window { width: 390, height: 844 }, |page| {
         page.reduced_motion(true)?;
         let card = "[data-card='1']";
-        page.click(&format!("{card} .choices button:nth-child(2)"))?;
-        page.wait_text(card, "Right: 512 B.")?;
+        page.click(&format!("{card} .choices button:nth-child(4)"))?;
+        page.wait_text(card, "Right: 1.5 KiB.")?;
         // The answer in the chapter counts in the practice.
         page.wait_until("localStorage.getItem('blockyard.practice').startsWith('tensor/1=1@')")?;
         page.click(&format!("{card} {}", id("another")))?;
         page.wait_text(&id("drawn-question"), "How much memory does PyTorch give to it?")?;
-        ensure!(!page.text(&id("drawn-question"))?.contains("a single float32"), "the same question");
+        ensure!(!page.text(&id("drawn-question"))?.contains("of 300 numbers"), "the same question");
         page.click(&id("drawn-reveal"))?;
         page.wait_text(&id("drawn-answer"), "The allocator says")?;
         page.check_accessible()?;
