@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
-use blockyard_lessons::{ClassUse, MeasuredMemory, Plan};
+use blockyard_lessons::{MeasuredMemory, Plan};
 use leptos::prelude::*;
 
 use self::exercise::recall_draft;
@@ -369,7 +369,7 @@ impl Feature<LessonSignals> {
         let plan = self.plan.get_untracked();
         let ids: Vec<&str> = if plan.use_of(&open.id).is_some() {
             let followed =
-                plan.lessons.iter().filter(|lesson| !is_presented || lesson.class_use != ClassUse::AtHome);
+                plan.lessons.iter().filter(|lesson| !is_presented || lesson.class_use.is_presented());
             followed.map(|lesson| lesson.id).collect()
         } else {
             blockyard_lessons::course().map(|lesson| lesson.id).collect()

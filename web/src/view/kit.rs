@@ -145,7 +145,7 @@ pub(crate) type Options = Vec<(String, String)>;
 
 /// A list to choose from.
 pub(crate) fn select(
-    id: &'static str,
+    id: impl Into<Text>,
     label: &'static str,
     options: Signal<Options>,
     value: Signal<String>,
@@ -166,8 +166,9 @@ pub(crate) fn select(
         }
     });
     let change = on(move |event: ev::Event| change(event_target_value(&event)));
+    let id: Text = id.into();
     view! {
-        <select node_ref=node id=id data-testid=id aria-label=label title=label on:change=change>{entries}</select>
+        <select node_ref=node id=id.clone() data-testid=id aria-label=label title=label on:change=change>{entries}</select>
     }
     .into_any()
 }

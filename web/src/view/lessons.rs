@@ -1,8 +1,8 @@
 //! The pages of "Learn": the list of lessons and the glossary.
 
 use blockyard_lessons::{
-    GlossaryEntry, Lesson, LessonFile, PARTS, Plan, PlannedLesson, PlayedLesson, card_figure, glossary,
-    lessons, plain,
+    ClassUse, GlossaryEntry, Lesson, LessonFile, PARTS, Plan, PlannedLesson, PlayedLesson, card_figure,
+    glossary, lessons, plain,
 };
 use leptos::prelude::*;
 
@@ -13,6 +13,7 @@ use crate::navigation::{CardPlace, Place, TeachersPage};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, on, text};
 use crate::view::prose;
+use crate::view::teachers::card_link;
 
 /// The facts about a lesson that lists show.
 pub(super) struct ListedLesson {
@@ -63,13 +64,17 @@ pub(crate) fn listed(session: Session, ids: &str) -> AnyView {
 fn planned(session: Session, ids: &str) -> AnyView {
     let listed = summaries();
     let plan = Plan::from_text(ids);
+    let uses: Vec<_> = plan.lessons.iter().map(|planned| use_words(planned, &listed)).collect();
     let place = |planned: &PlannedLesson| listed.iter().position(|lesson| lesson.id == planned.id);
     let known: Vec<usize> = plan.lessons.iter().filter_map(place).collect();
-    let rows = lesson_rows(session);
-    let mut rows: Vec<Option<AnyView>> = rows.into_iter().map(Some).collect();
+    let mut rows: Vec<Option<AnyView>> = lesson_rows(session).into_iter().map(Some).collect();
     let homework = plan.homework_sentence();
     session.lessons().plan.set(plan);
-    let rows = known.into_iter().filter_map(|place| rows.get_mut(place)?.take()).collect::<Vec<_>>();
+    let rows = known.into_iter().zip(uses).filter_map(|(place, uses)| {
+        let row = rows.get_mut(place)?.take()?;
+        Some(view! { <li>{row}<p inner_html=uses></p></li> }.into_any())
+    });
+    let rows = rows.collect::<Vec<_>>();
     view! {
         <main class="page">
             <h1>"Lessons"</h1>
@@ -82,7 +87,22 @@ fn planned(session: Session, ids: &str) -> AnyView {
     .into_any()
 }
 
-/// A row for each lesson, with the reader's progress in it.
+/// What a class does with a lesson of a plan and where its exercise is, as HTML.
+pub(super) fn use_words(planned: &PlannedLesson, listed: &[ListedLesson]) -> String {
+    let id = planned.id;
+    // The exercise is the last card.
+    let cards = listed.iter().find(|lesson| lesson.id == id).map_or(1, |lesson| lesson.cards);
+    let exercise = card_link(id, cards.saturating_sub(1), "exercise");
+    match planned.class_use {
+        ClassUse::Presented => format!("In class. <b>Homework</b>: the {exercise}"),
+        ClassUse::WithExercise => format!("In class, with the {exercise}"),
+        ClassUse::WithoutExercise => "In class".to_owned(),
+        ClassUse::AtHome => format!("<b>Homework</b>: the lesson and its {exercise}"),
+        ClassUse::AtHomeWithoutExercise => "<b>Homework</b>: the lesson without its exercise".to_owned(),
+    }
+}
+
+/// The content of a row for each lesson, with the reader's progress in it.
 fn lesson_rows(session: Session) -> Vec<AnyView> {
     let rows =
         summaries().into_iter().map(|ListedLesson { id, title, summary, minutes, cards, questions }| {
@@ -107,11 +127,9 @@ fn lesson_rows(session: Session) -> Vec<AnyView> {
             let time = minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default();
             let place = Place::Lesson { id: id.to_owned(), card: CardPlace::FIRST };
             view! {
-                <li>
-                    <h3>{place_link(session, place, title)}</h3>
-                    <p>{summary}</p>
-                    <p class="quiet">{time}" "<b class="done">{done}</b></p>
-                </li>
+                <h3>{place_link(session, place, title)}</h3>
+                <p>{summary}</p>
+                <p class="quiet">{time}" "<b class="done">{done}</b></p>
             }
             .into_any()
         });
@@ -123,7 +141,8 @@ fn list(session: Session) -> AnyView {
     let parts = PARTS
         .iter()
         .map(|part| {
-            let rows = rows.by_ref().take(part.lessons.len()).collect::<Vec<_>>();
+            let rows = rows.by_ref().take(part.lessons.len());
+            let rows = rows.map(|row| view! { <li>{row}</li> }.into_any()).collect::<Vec<_>>();
             view! {
                 <section>
                     <h2>{part.title}</h2>

@@ -92,7 +92,7 @@ pub(super) fn cluster(buttons: Vec<AnyView>) -> AnyView {
 }
 
 /// A link to a card of a lesson, counted from 0, as HTML. The page follows its own addresses.
-fn card_link(id: &str, card: usize, words: &str) -> String {
+pub(super) fn card_link(id: &str, card: usize, words: &str) -> String {
     let hash = LinkTarget::Lesson { id: id.to_owned(), card: card + 1 }.hash();
     format!("<a href=\"#{}\">{}</a>", escaped(&hash), escaped(words))
 }

@@ -59,8 +59,19 @@ pub enum ClassUse {
     Presented,
     /// The lesson is presented, and the class solves its exercise.
     WithExercise,
-    /// The class reads the lesson at home.
+    /// The lesson is presented, and nobody solves its exercise.
+    WithoutExercise,
+    /// The class reads the lesson at home, and solves its exercise.
     AtHome,
+    /// The class reads the lesson at home without its exercise.
+    AtHomeWithoutExercise,
+}
+
+impl ClassUse {
+    /// Whether the lesson is presented; else it is for home.
+    pub const fn is_presented(self) -> bool {
+        matches!(self, Self::Presented | Self::WithExercise | Self::WithoutExercise)
+    }
 }
 
 /// A lesson in a plan.
@@ -79,9 +90,9 @@ impl PlannedLesson {
     /// How many minutes the lesson takes with a class, which talks: more than for a reader alone. None at home.
     pub fn minutes(&self) -> u32 {
         match self.class_use {
-            ClassUse::Presented => class_minutes(self.id),
+            ClassUse::Presented | ClassUse::WithoutExercise => class_minutes(self.id),
             ClassUse::WithExercise => class_minutes(self.id) + EXERCISE_MINUTES,
-            ClassUse::AtHome => 0,
+            ClassUse::AtHome | ClassUse::AtHomeWithoutExercise => 0,
         }
     }
 
@@ -89,7 +100,9 @@ impl PlannedLesson {
         match self.class_use {
             ClassUse::Presented => "",
             ClassUse::WithExercise => ":exercise",
+            ClassUse::WithoutExercise => ":only",
             ClassUse::AtHome => ":home",
+            ClassUse::AtHomeWithoutExercise => ":read",
         }
     }
 }
@@ -161,8 +174,9 @@ pub const LECTURES: [Lecture; 3] = [
 ];
 
 impl Plan {
-    /// The plan of a text such as `tensor,fragmentation:exercise,nvidia-smi:home`. Lessons that are not known,
-    /// and those that come again, are left out.
+    /// The plan of a text such as `tensor,fragmentation:exercise,nvidia-smi:home`. The words `only` and `read`
+    /// are for a lesson in class and at home without its exercise. Lessons that are not known, and those that
+    /// come again, are left out.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         let mut plan = Self::default();
@@ -171,7 +185,9 @@ impl Plan {
             let Some(known) = course().find(|lesson| lesson.id == current_id(id)) else { continue };
             let class_use = match word {
                 "exercise" => ClassUse::WithExercise,
+                "only" => ClassUse::WithoutExercise,
                 "home" => ClassUse::AtHome,
+                "read" => ClassUse::AtHomeWithoutExercise,
                 _ => ClassUse::Presented,
             };
             if plan.use_of(known.id).is_none() {
@@ -198,7 +214,7 @@ impl Plan {
 
     /// The lessons that are presented, in order.
     pub fn presented(&self) -> impl Iterator<Item = &PlannedLesson> {
-        self.lessons.iter().filter(|planned| planned.class_use != ClassUse::AtHome)
+        self.lessons.iter().filter(|planned| planned.class_use.is_presented())
     }
 
     /// The minutes of the lessons that are presented.
@@ -222,14 +238,17 @@ impl Plan {
     /// What the class does at home, in a sentence: exercises that it has not solved, and lessons. `None` without
     /// homework.
     pub fn homework_sentence(&self) -> Option<String> {
-        let of = |wanted: ClassUse, what: &str| {
+        let of = |wanted: ClassUse, [one, several]: [&str; 2], after: &str| {
             let of_use = self.lessons.iter().filter(|planned| planned.class_use == wanted);
             let titles: Vec<String> = of_use.map(|planned| format!("\"{}\"", title_of(planned.id))).collect();
-            let plural = if titles.len() > 1 { "s" } else { "" };
-            let of = if what == "exercise" { " of" } else { "" };
-            (!titles.is_empty()).then(|| format!("{what}{plural}{of} {}", titles.join(", ")))
+            let what = if titles.len() > 1 { several } else { one };
+            (!titles.is_empty()).then(|| format!("{what} {}{after}", titles.join(", ")))
         };
-        let all = [of(ClassUse::Presented, "exercise"), of(ClassUse::AtHome, "lesson")];
+        let all = [
+            of(ClassUse::Presented, ["exercise of", "exercises of"], ""),
+            of(ClassUse::AtHome, ["lesson", "lessons"], ""),
+            of(ClassUse::AtHomeWithoutExercise, ["lesson", "lessons"], " without exercise"),
+        ];
         let all: Vec<String> = all.into_iter().flatten().collect();
         (!all.is_empty()).then(|| format!("Homework: {}.", all.join("; ")))
     }

@@ -325,9 +325,9 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
         )?;
         // A lecture is changed: without its last lesson, and with another one.
         page.click(&id("ninety-minutes"))?;
-        page.click(&id("present-what-to-change"))?;
-        page.click(&id("home-streams"))?;
-        page.click(&id("exercise-training"))?;
+        crate::choose(page, "use-what-to-change", "")?;
+        crate::choose(page, "use-streams", "home")?;
+        crate::choose(page, "exercise-training", "class")?;
         page.wait_text(&id("plan-sum"), "73 min, 85 min with questions.")?;
         page.wait_until(
             "location.hash === '#teachers&class=tensor:exercise,nvidia-smi:home,training:exercise,fragmentation:exercise,streams:home'",
@@ -357,8 +357,29 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
         page.wait_text(&id("homework"), "Homework: lessons \"Why nvidia-smi did not fall\"")?;
         ensure!(page.count("[data-testid=plan] li")? == 5, "the lessons of the plan and its homework");
         page.check_accessible()?;
-        page.click("[data-testid=plan] li:nth-child(2) a")?;
-        page.wait_until("location.hash.startsWith('#lesson=nvidia-smi&card=1')").map(drop)
+        let row = |number: usize| format!("[data-testid=plan] li:nth-child({number})");
+        page.wait_text(&row(1), "In class, with the exercise")?;
+        page.wait_text(&row(2), "Homework: the lesson and its exercise")?;
+        // The exercise of a lesson is its last card.
+        page.click(&format!("{} p a", row(3)))?;
+        page.wait_until("/^#lesson=training&card=1\\d/.test(location.hash)")?;
+        page.execute("history.back()", &[])?;
+        page.wait_for(&row(2))?;
+        page.click(&format!("{} a", row(2)))?;
+        page.wait_until("location.hash.startsWith('#lesson=nvidia-smi&card=1')")?;
+        // An exercise is nobody's, and a lesson at home has none in class.
+        page.goto("/#teachers&class=tensor:exercise")?;
+        crate::choose(page, "exercise-tensor", "none")?;
+        page.wait_until("location.hash === '#teachers&class=tensor:only'")?;
+        page.wait_until(
+            "!document.querySelector('[data-testid=plan-sum]').textContent.includes('Homework')",
+        )?;
+        crate::choose(page, "use-tensor", "home")?;
+        page.wait_text(&id("plan-sum"), "lesson \"What a tensor costs\" without exercise.")?;
+        page.wait_until(
+            "[...document.querySelectorAll('[data-testid=exercise-tensor] option')].every((it) => it.value !== 'class')",
+        )
+        .map(drop)
     })
 }
 

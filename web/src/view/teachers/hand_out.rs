@@ -1,13 +1,13 @@
 //! The page for teachers about sheets, and grades of a class.
 
-use blockyard_lessons::{ClassUse, PlannedLesson, title_of};
+use blockyard_lessons::{PlannedLesson, title_of};
 use leptos::prelude::*;
 
 use super::{card_link, chosen_plan, class_buttons, class_line, marked};
 use crate::session::Session;
 use crate::view::grading::grading;
 use crate::view::kit::text;
-use crate::view::lessons::summaries;
+use crate::view::lessons::{summaries, use_words};
 
 const GRADE: &str = "<h2>Grade</h2><p data-testid=\"give-exercise\">Send the link to an exercise. After Run, a student saves a file or copies a link, and hands it in. \
 Drop the files of a class anywhere here: programs, notebooks, links, or a <code>.zip</code> of them; with a lesson of your own also its file (<code>.md</code>). Each is \
@@ -18,15 +18,9 @@ run in this browser, for at most 10 s, and nothing is sent. A student's name is 
 pub(super) fn hand_out(session: Session) -> Vec<AnyView> {
     let listed = StoredValue::new(summaries());
     let row = move |planned: &PlannedLesson| {
-        let id = planned.id;
-        // The exercise is the last card.
-        let cards = listed.with_value(|listed| {
-            listed.iter().find(|lesson| lesson.id == id).map_or(1, |lesson| lesson.cards)
-        });
-        let (lesson, exercise) = (card_link(id, 0, title_of(id)), card_link(id, cards - 1, "exercise"));
-        let is_home = planned.class_use != ClassUse::WithExercise;
-        let home = if is_home { " at home" } else { " in class" };
-        format!("<li>{lesson} · {exercise}{home}</li>")
+        let lesson = card_link(planned.id, 0, title_of(planned.id));
+        let uses = listed.with_value(|listed| use_words(planned, listed));
+        format!("<li>{lesson}. {uses}</li>")
     };
     let rows = text(move || chosen_plan(session).lessons.iter().map(row).collect());
     let list = view! { <ul class="bullets" data-testid="hand-out" inner_html=rows></ul> };

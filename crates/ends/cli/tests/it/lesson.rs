@@ -57,7 +57,10 @@ fn a_solution_is_graded_and_the_exit_status_says_the_verdict() {
     assert!(passed.out.ends_with("\nPassed.\n"), "{}", passed.out);
     let locked = blockyard_with_input(["lesson", "pools", "--check", "-"], "large = alloc 40 MiB\n");
     assert_eq!(locked.status, 2);
-    assert_eq!(locked.err, "error: -: line 1 belongs to the task and was changed: it reads \"pool first\"\n");
+    assert_eq!(
+        locked.err,
+        "error: -: line 1 belongs to the task and was changed: it should read \"pool first\"\n"
+    );
 }
 
 #[cfg(feature = "python")]
@@ -204,7 +207,7 @@ fn a_program_that_fails_has_its_output_its_line_and_its_traceback() {
     assert_eq!(locked.status, 2);
     assert_eq!(
         locked.err,
-        "error: -: line 1 belongs to the task and was changed: it reads \"import torch\"\n"
+        "error: -: line 1 belongs to the task and was changed: it should read \"import torch\"\n"
     );
 }
 

@@ -40,7 +40,7 @@ pub enum GradeError {
     #[error(transparent)]
     Text(ParseError),
     /// A line was changed that belongs to the task.
-    #[error("line {line} belongs to the task and was changed: it reads \"{expected}\"")]
+    #[error("line {line} belongs to the task and was changed: it should read \"{expected}\"")]
     Locked {
         /// The line of the answer, from 1.
         line: usize,

@@ -272,6 +272,15 @@ fn a_plan_is_a_text_that_can_be_changed() {
     assert_eq!(Plan::from_text("cache,tensor,unknown,tensor:home").to_string(), "nvidia-smi,tensor");
     let solved = Plan::from_text("tensor:exercise");
     assert_eq!((solved.homework_sentence(), Plan::default().minutes()), (None, 0));
+    // An exercise may be nobody's, in class and at home.
+    let text = "tensor:only,reserved:read";
+    let none = Plan::from_text(text);
+    assert_eq!((none.to_string(), none.minutes()), (text.to_owned(), 20));
+    assert_eq!(none.presented().count(), 1);
+    assert_eq!(
+        none.homework_sentence().unwrap(),
+        "Homework: lesson \"Allocated and reserved\" without exercise."
+    );
 }
 
 /// A lesson comes after the lessons whose words it uses, in the course and in each plan.
