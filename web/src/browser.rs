@@ -357,6 +357,21 @@ pub(crate) fn forget(key: &str) {
     }
 }
 
+/// Keeps a value for a reload of this tab, or deletes it.
+pub(crate) fn keep_in_tab(key: &str, value: Option<&str>) {
+    if let Some(storage) = window().and_then(|window| window.session_storage().ok()?) {
+        let _ = match value {
+            Some(value) => storage.set_item(key, value),
+            None => storage.remove_item(key),
+        };
+    }
+}
+
+/// The value that this tab kept under the key.
+pub(crate) fn kept_in_tab(key: &str) -> Option<String> {
+    window()?.session_storage().ok()??.get_item(key).ok()?
+}
+
 /// Whether text is typed into the element, so that the page must not use the keys.
 pub(crate) fn is_text_field(element: &Element) -> bool {
     match element.tag_name().as_str() {

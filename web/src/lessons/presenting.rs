@@ -1,13 +1,17 @@
 //! A lesson before a class, in a lecture room: the whole screen, large letters.
 
-use blockyard_lessons::ClassUse;
+use blockyard_lessons::{ClassUse, Plan};
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
 use super::{LessonSignals, OpenLesson};
 use crate::browser;
+use crate::link::{Link, LinkTarget};
 use crate::session::{Feature, Session};
+
+/// The presentation in the storage of the tab: when it began, and its plan.
+const KEY: &str = "blockyard-presentation";
 
 /// Whether the open lesson is presented to a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,16 +26,26 @@ pub(crate) enum Presentation {
     AtEnd,
 }
 
+/// What is shown over a presented card until the next key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OverCard {
+    #[default]
+    Nothing,
+    /// The code of the card's address, for phones.
+    Code,
+    /// The keys of a presentation.
+    Keys,
+}
+
 /// What a presentation has beside its card.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PresentationExtras {
-    /// When the presentation began, in milliseconds of the page.
+    /// When the presentation began, in milliseconds of the world's clock: a reload of the page does not stop it.
     began_millis: f64,
     /// How long the presentation has taken.
     seconds: u32,
     pub(crate) is_clock_hidden: bool,
-    /// Whether the class sees the code of the card's address.
-    pub(crate) shows_code: bool,
+    pub(crate) over: OverCard,
     /// Whether the speaker has a second window.
     pub(crate) has_speaker: bool,
 }
@@ -39,23 +53,64 @@ pub(crate) struct PresentationExtras {
 impl Feature<LessonSignals> {
     /// Presents the open lesson, on the whole screen if the browser allows it.
     pub(crate) fn present(self) {
-        self.presenting.set(Presentation::Shown);
-        let began_millis = browser::now_millis();
-        self.extras.set(PresentationExtras { began_millis, ..PresentationExtras::default() });
-        browser::each_second(move |_| {
-            let is_on = self.presenting.get_untracked() != Presentation::No
-                && self.extras.with_untracked(|extras| (extras.began_millis - began_millis).abs() < 1.0);
-            if is_on {
-                let seconds = whole_seconds(browser::now_millis() - began_millis);
-                self.extras.update(|extras| extras.seconds = seconds);
-            }
-            is_on
-        });
+        self.begin(js_sys::Date::now());
         browser::ask_for_whole_screen();
         self.play_at_sliders();
         self.show_card(self.state.with_untracked(|state| state.card));
         // Space must continue the lesson and not press the button that has the focus.
         let _ = browser::after_millis(0, || browser::leave_button(".lesson"));
+        self.draw_for_other_letters();
+    }
+
+    /// Begins the presentation with its clock, and keeps plan and clock for a reload of the page.
+    fn begin(self, began_millis: f64) {
+        self.presenting.set(Presentation::Shown);
+        // A message of the page would lie over the slide, and come back after the last one.
+        self.session.messages().message.set(None);
+        let seconds = move || whole_seconds(js_sys::Date::now() - began_millis);
+        self.extras.set(PresentationExtras {
+            began_millis,
+            seconds: seconds(),
+            ..PresentationExtras::default()
+        });
+        let plan = self.plan.with_untracked(ToString::to_string);
+        browser::keep_in_tab(KEY, Some(&format!("{began_millis} {plan}")));
+        browser::each_second(move |_| {
+            let is_on = self.presenting.get_untracked() != Presentation::No
+                && self.extras.with_untracked(|extras| (extras.began_millis - began_millis).abs() < 1.0);
+            if is_on {
+                self.extras.update(|extras| extras.seconds = seconds());
+            }
+            is_on
+        });
+    }
+
+    /// The presentation that a reload of the page has ended, for [`Self::resume`]; none if the address is of
+    /// no lesson.
+    pub(crate) fn kept(self) -> Option<String> {
+        let kept = browser::kept_in_tab(KEY).filter(|_| self.session.navigation().embed.is_none());
+        let is_lesson = matches!(
+            Link::read(&browser::hash()).0.target,
+            LinkTarget::Lesson { .. }
+                | LinkTarget::LessonText { .. }
+                | LinkTarget::OwnLesson(_)
+                | LinkTarget::Beside(_)
+        );
+        if is_lesson {
+            return kept;
+        }
+        browser::keep_in_tab(KEY, None);
+        None
+    }
+
+    /// Goes on with the presentation that a reload of the page has ended, with its plan and its clock. The
+    /// browser gives the whole screen only at a key.
+    pub(crate) fn resume(self, kept: &str) {
+        let Some((began, plan)) = kept.split_once(' ') else { return };
+        let Ok(began_millis) = began.parse() else { return };
+        self.plan.set(Plan::from_text(plan));
+        self.begin(began_millis);
+        self.play_at_sliders();
         self.draw_for_other_letters();
     }
 
@@ -72,6 +127,7 @@ impl Feature<LessonSignals> {
         if self.presenting.get_untracked() == Presentation::No {
             return;
         }
+        browser::keep_in_tab(KEY, None);
         self.presenting.set(Presentation::No);
         self.extras.set(PresentationExtras::default());
         self.draw_for_other_letters();
@@ -142,11 +198,14 @@ pub(crate) fn card() -> Option<HtmlElement> {
     browser::find(".lesson-card")?.dyn_into().ok()
 }
 
-/// Scrolls down in a card that is longer than the screen; returns false at the end of the card.
+/// Scrolls down in a card that is longer than the screen; returns false at the end of the card, or where less
+/// than a line is below it.
 fn scroll_card(session: Session) -> bool {
     let Some(card) = card().filter(|_| !session.appearance().is_narrow.get_untracked()) else { return false };
+    let line = browser::style_of(&card, "line-height");
+    let line = line.and_then(|line| line.trim_end_matches("px").parse().ok()).unwrap_or(24.0);
     let (top, room) = (card.scroll_top(), card.client_height());
-    let is_more = top + room + 2 < card.scroll_height();
+    let is_more = f64::from(card.scroll_height() - top - room) >= line;
     if is_more {
         card.set_scroll_top(top + room * 4 / 5);
     }

@@ -15,7 +15,7 @@ use web_sys::Element;
 
 use crate::browser;
 use crate::effect::effect;
-use crate::lessons::{OpenLesson, Presentation, PresentationExtras, card};
+use crate::lessons::{OpenLesson, OverCard, Presentation, PresentationExtras, card};
 use crate::link::LinkTarget;
 use crate::navigation::Place;
 use crate::session::Session;
@@ -105,9 +105,10 @@ fn fit(session: Session, is_on: bool) {
     }
 }
 
-/// Keeps the page's letters and the browser's whole screen as the session has it, and ends the presentation
-/// when the lesson is left.
+/// Keeps the page's letters and the browser's whole screen as the session has it, goes on with a presentation
+/// after a reload, and ends it when the lesson is left.
 pub(crate) fn follow(session: Session) {
+    let kept = StoredValue::new(session.lessons().kept());
     effect(move || {
         let presenting = session.lessons().presenting.get();
         let Some(root) = browser::root() else { return };
@@ -119,6 +120,8 @@ pub(crate) fn follow(session: Session) {
             session.navigation().place.with(|place| matches!(place, Place::Lesson { .. } | Place::OwnLesson));
         if !is_lesson {
             session.lessons().end_presenting();
+        } else if let Some(kept) = kept.try_update_value(Option::take).flatten() {
+            session.lessons().resume(&kept);
         }
     });
     if let Some(document) = browser::document() {
@@ -151,10 +154,19 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
     }
     let change = |change: fn(&mut PresentationExtras)| session.lessons().extras.update(change);
     let name = event.key();
-    // Another key closes the code, and keeps its action.
-    if !name.eq_ignore_ascii_case("q") && session.lessons().extras.with_untracked(|extras| extras.shows_code)
-    {
-        change(|extras| extras.shows_code = false);
+    let shown = session.lessons().extras.with_untracked(|extras| extras.over);
+    let wanted = match name.as_str() {
+        "q" | "Q" => OverCard::Code,
+        "?" => OverCard::Keys,
+        _ => OverCard::Nothing,
+    };
+    // Another key closes what is over the card, and keeps its action.
+    if shown != wanted || shown != OverCard::Nothing {
+        let over = if shown == wanted { OverCard::Nothing } else { wanted };
+        session.lessons().extras.update(|extras| extras.over = over);
+    }
+    if wanted != OverCard::Nothing || (shown == OverCard::Keys && name == "Escape") {
+        return true;
     }
     match name.as_str() {
         "PageDown" | " " | "ArrowRight" | "ArrowDown" | "Enter" => session.lessons().go_on(),
@@ -168,7 +180,6 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
         }
         "n" | "N" => change(|extras| extras.has_speaker = !extras.has_speaker),
         "t" | "T" => change(|extras| extras.is_clock_hidden = !extras.is_clock_hidden),
-        "q" | "Q" => change(|extras| extras.shows_code = !extras.shows_code),
         "s" | "S" => browser::focus_first(".lesson-card .slider input"),
         "f" | "F" => browser::ask_for_whole_screen(),
         "b" | "B" | "." => session.lessons().presenting.set(Presentation::Blank),
@@ -188,7 +199,7 @@ pub(crate) fn takes_key(session: Session, key: &str) -> bool {
     }
 }
 
-/// What a presentation shows over the card: the code of its address, and the last slide.
+/// What a presentation shows over the card: the code of its address, its keys, and the last slide.
 pub(crate) fn over_card(session: Session) -> AnyView {
     view! { {room_code::room_code(session)}{end_slide(session)} }.into_any()
 }

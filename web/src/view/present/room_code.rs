@@ -11,6 +11,7 @@ use leptos::prelude::*;
 use qrcode::{Color, EcLevel, QrCode};
 
 use crate::browser;
+use crate::lessons::OverCard;
 use crate::link::{Link, LinkTarget};
 use crate::session::Session;
 use crate::view::kit::flag;
@@ -20,12 +21,24 @@ const MAX_CHARS: usize = 300;
 /// The empty border that a code needs, in its modules.
 const BORDER: usize = 4;
 
-/// The code over the figure, beside the question.
+/// The keys of a presentation.
+const KEYS: &str = "<dl class=\"facts\" data-testid=\"present-keys\">
+<dt>Page down, Space</dt><dd>on</dd><dt>Page up</dt><dd>back</dd>
+<dt>S, then arrows</dt><dd>slider</dd><dt>N</dt><dd>speaker's window</dd>
+<dt>Q</dt><dd>QR code of the card</dd><dt>F</dt><dd>whole screen</dd>
+<dt>B</dt><dd>dark screen</dd><dt>T</dt><dd>clock</dd>
+<dt>Escape</dt><dd>end</dd><dt>?</dt><dd>this list</dd></dl>";
+
+/// The code or the keys over the figure, beside the question.
 pub(crate) fn room_code(session: Session) -> AnyView {
-    let is_shown = Memo::new(move |_| session.lessons().extras.with(|extras| extras.shows_code));
-    let content = move || if is_shown.get() { content(&address(session)) } else { String::new() };
+    let over = Memo::new(move |_| session.lessons().extras.with(|extras| extras.over));
+    let content = move || match over.get() {
+        OverCard::Nothing => String::new(),
+        OverCard::Code => content(&address(session)),
+        OverCard::Keys => KEYS.to_owned(),
+    };
     view! {
-        <section class="room-code" role="status" data-testid="room-code" hidden=flag(move || !is_shown.get()) inner_html=content></section>
+        <section class="room-code" role="status" data-testid="room-code" hidden=flag(move || over.get() == OverCard::Nothing) inner_html=content></section>
     }
     .into_any()
 }

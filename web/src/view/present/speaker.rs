@@ -1,4 +1,5 @@
-//! The speaker's window: the answer, the notes, the next card and the clock, which the class does not see.
+//! The speaker's window: the answer, the notes, the hints and a solution, the card's words, the next card and
+//! the clock, which the class does not see.
 //!
 //! The window is empty. This page writes into it, so that it needs no network and no messages.
 
@@ -6,7 +7,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 
 use blockyard_figure::escaped;
-use blockyard_lessons::{PlayedCard, course, plain};
+use blockyard_lessons::{PlayedCard, TextBlock, class_task, course, plain};
 use leptos::ev;
 use leptos::prelude::*;
 use web_sys::Window;
@@ -22,7 +23,7 @@ thread_local! {
 
 const HEAD: &str = "<title>Blockyard: speaker</title><style>
 :root{color-scheme:light dark;font:20px/1.45 system-ui,sans-serif}body{margin:1em;max-width:40em}
-#clock{font-size:1.6em;font-weight:700;margin:0}h1,h2,p{margin:0 0 .4em}h1,h2{font-size:1em}section{border-top:1px solid;padding:.6em 0}small{opacity:.75}
+#clock{font-size:1.6em;font-weight:700;margin:0}h1,h2,p{margin:0 0 .4em}h1,h2{font-size:1em}section{border-top:1px solid;padding:.6em 0}pre{margin:0 0 .4em;font-size:.85em;white-space:pre-wrap}ul{margin:0}small{opacity:.75}
 </style>";
 
 /// Opens, fills and closes the window as the presentation wants it.
@@ -103,9 +104,30 @@ fn content(session: Session) -> String {
         let because = escaped(&plain(&question.because));
         let _ = write!(html, "<p>Answer: <b>{}</b> {because}</p>", escaped(&question.right));
     }
+    if let Some(exercise) = &shown.exercise {
+        for hint in &exercise.hints {
+            let _ = write!(html, "<p>Hint: {}</p>", escaped(&plain(hint)));
+        }
+        if let Some(lines) = exercise.solution() {
+            let _ = write!(html, "<p>A solution:</p><pre>{}</pre>", escaped(lines));
+        }
+    }
     if !shown.notes.is_empty() {
         let _ = write!(html, "<p>{}</p>", escaped(&plain(&shown.notes)));
     }
+    // A lesson of the page has no notes: the speaker reads the card and what the class does.
+    if course().any(|known| known.id == lesson.id) && shown.exercise.is_none() {
+        let _ = write!(html, "<p>{}</p>", escaped(class_task(&lesson.id)));
+    }
+    let words = shown.body.iter().map(|block| match block {
+        TextBlock::Paragraph(text) => format!("<p>{}</p>", escaped(&plain(text))),
+        TextBlock::List(items) => {
+            let items = items.iter().map(|item| format!("<li>{}</li>", escaped(&plain(item))));
+            format!("<ul>{}</ul>", items.collect::<String>())
+        }
+        TextBlock::Code { text, .. } => format!("<pre>{}</pre>", escaped(text)),
+    });
+    let _ = write!(html, "</section><section><h2>On the card</h2>{}", words.collect::<String>());
     html += "</section><section><h2>Next</h2><p>";
     let next = lessons.next_card(&lesson, card).and_then(|next| lesson.cards.get(next));
     let after = || course().find(|after| lessons.neighbor(true).is_some_and(|id| id == after.id));
