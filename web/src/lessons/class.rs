@@ -10,6 +10,12 @@ use web_sys::{File, FileList};
 pub(crate) struct ClassFile {
     pub(crate) name: String,
     pub(crate) state: ClassFileState,
+    /// The student's own lines; empty before the file was read.
+    pub(crate) lines: String,
+    /// The student, before this one, whose lines are the same; empty without one.
+    pub(crate) same_as: String,
+    /// Whether the table shows the lines.
+    pub(crate) is_open: bool,
 }
 
 /// The state of the grading of a file.
@@ -73,6 +79,9 @@ impl ClassSignals {
             let row = |(name, _): &(String, HandedIn)| ClassFile {
                 name: name.clone(),
                 state: ClassFileState::Waiting,
+                lines: String::new(),
+                same_as: String::new(),
+                is_open: false,
             };
             rows.extend(files.iter().map(row));
         });
@@ -81,9 +90,13 @@ impl ClassSignals {
     }
 
     pub(crate) fn set_state(self, index: usize, state: ClassFileState) {
-        self.files.update(|rows| {
-            if let Some(row) = rows.get_mut(index) {
-                row.state = state;
+        self.change(index, |file| file.state = state);
+    }
+
+    pub(crate) fn change(self, index: usize, change: impl FnOnce(&mut ClassFile)) {
+        self.files.update(|files| {
+            if let Some(file) = files.get_mut(index) {
+                change(file);
             }
         });
     }

@@ -158,13 +158,22 @@ fn table(class: ClassSignals) -> AnyView {
         // The heads are drawn again, so the pressed head gets the focus back.
         let _ = browser::after_millis(0, move || browser::focus_first(&format!("[data-column='{column}']")));
     });
+    // A row opens the student's lines, and closes them.
+    let open = on(move |event: ev::MouseEvent| {
+        let pressed = browser::target_of(&event).and_then(|target| target.closest("[data-file]").ok()?);
+        let file = pressed.and_then(|button| button.get_attribute("data-file")?.parse::<usize>().ok());
+        if let Some(file) = file {
+            class.change(file, |file| file.is_open = !file.is_open);
+            let _ = browser::after_millis(0, move || browser::focus_first(&format!("[data-file='{file}']")));
+        }
+    });
     let heads = text(move || heads(order.get()));
     let rows = text(move || class.files.with(|files| body(files, order.get())));
     view! {
         <div class="grades" role="region" aria-label="Grades" tabindex="0" hidden=flag(move || class.files.with(Vec::is_empty))>
             <table data-testid="grades">
                 <thead inner_html=heads on:click=sort></thead>
-                <tbody inner_html=rows></tbody>
+                <tbody inner_html=rows on:click=open></tbody>
             </table>
         </div>
     }
@@ -188,18 +197,22 @@ fn heads(order: Order) -> String {
 
 /// The rows as HTML: a view of each cell would make the download larger.
 fn body(files: &[ClassFile], order: Order) -> String {
-    let mut rows: Vec<[String; 7]> = Vec::new();
-    for file in files {
+    let mut rows: Vec<(usize, &ClassFile, [String; 7])> = Vec::new();
+    for (index, file) in files.iter().enumerate() {
         let cells = cells(file);
         let key = |cells: &[String; 7], column: usize| cells.get(column).map(|cell| cell.to_lowercase());
         let place = match order {
             None => rows.len(),
-            Some((column, false)) => rows.partition_point(|other| key(other, column) <= key(&cells, column)),
-            Some((column, true)) => rows.partition_point(|other| key(other, column) >= key(&cells, column)),
+            Some((column, false)) => {
+                rows.partition_point(|(_, _, other)| key(other, column) <= key(&cells, column))
+            }
+            Some((column, true)) => {
+                rows.partition_point(|(_, _, other)| key(other, column) >= key(&cells, column))
+            }
         };
-        rows.insert(place, cells);
+        rows.insert(place, (index, file, cells));
     }
-    rows.iter().map(row).collect()
+    rows.iter().map(|(index, file, cells)| row(*index, file, cells)).collect()
 }
 
 fn cells(file: &ClassFile) -> [String; 7] {
@@ -215,8 +228,8 @@ fn cells(file: &ClassFile) -> [String; 7] {
     cells
 }
 
-fn row(cells: &[String; 7]) -> String {
-    let [file, rest @ ..] = cells;
+fn row(index: usize, file: &ClassFile, cells: &[String; 7]) -> String {
+    let [name, student, lesson, result, met, missed, message] = cells.each_ref().map(|cell| escaped(cell));
     let is = |result: GradeResult| cells.get(3).is_some_and(|cell| cell == result.word());
     let class = if is(GradeResult::Passed) {
         "is-right"
@@ -225,11 +238,37 @@ fn row(cells: &[String; 7]) -> String {
     } else {
         ""
     };
-    let mut html = format!("<tr class=\"{class}\"><th scope=\"row\">{}</th>", escaped(file));
-    for cell in rest {
-        html.extend(["<td>", escaped(cell).as_str(), "</td>"]);
-    }
-    html + "</tr>"
+    let name = if file.lines.is_empty() {
+        name
+    } else {
+        format!(
+            "<button type=\"button\" class=\"link\" title=\"The student's lines\" data-file=\"{index}\" aria-expanded=\"{}\">{name}</button>",
+            file.is_open
+        )
+    };
+    let (missed, message) = (with_code(&missed), with_code(&message));
+    let same = if file.same_as.is_empty() {
+        String::new()
+    } else {
+        format!(" <i>same lines as {}</i>", escaped(&file.same_as))
+    };
+    let lines = if file.is_open {
+        format!("<tr><td colspan=\"7\"><pre class=\"code\">{}</pre></td></tr>", escaped(&file.lines))
+    } else {
+        String::new()
+    };
+    format!(
+        "<tr class=\"{class}\"><th scope=\"row\">{name}</th><td>{student}</td><td>{lesson}</td><td>{result}</td>\
+         <td>{met}</td><td>{missed}</td><td>{message}{same}</td></tr>{lines}"
+    )
+}
+
+/// Escaped words, with those between backticks as code.
+fn with_code(words: &str) -> String {
+    let pieces = words.split('`').enumerate();
+    pieces
+        .map(|(place, piece)| if place % 2 == 0 { piece.to_owned() } else { format!("<code>{piece}</code>") })
+        .collect()
 }
 
 /// The exercises of all lessons, once the first file is graded.
@@ -249,9 +288,15 @@ fn grade_next(class: ClassSignals, exercises: Exercises) {
     let lesson = class.lesson.get_untracked();
     let name = class.files.with_untracked(|rows| rows.get(place).map(|row| row.name.clone()));
     spawn_local(async move {
-        let row = grade(class, (&name.unwrap_or_default(), &file), &lesson, &known).await;
+        let Graded { row, lines, is_start } =
+            grade(class, (&name.unwrap_or_default(), &file), &lesson, &known).await;
         class.loading.set(None);
-        class.set_state(place, ClassFileState::Graded(row));
+        let same = class.files.with_untracked(|files| same_as(files, &row, &lines));
+        class.change(place, |file| {
+            file.same_as = same.filter(|_| !is_start).unwrap_or_default();
+            file.state = ClassFileState::Graded(row);
+            file.lines = lines;
+        });
         class.is_busy.set(false);
     });
 }
@@ -271,15 +316,54 @@ fn all_exercises(class: ClassSignals) -> Vec<(String, Exercise)> {
     exercises.collect()
 }
 
+/// A graded file.
+struct Graded {
+    row: GradeRow,
+    /// The student's own lines; the whole text where the lesson is not known or a line of the task was changed.
+    lines: String,
+    /// Whether the lines are those that the exercise begins with.
+    is_start: bool,
+}
+
+/// The student, or else the file, of a graded file of the same lesson that has the same lines. Blank lines and
+/// spaces at the ends of lines do not count.
+fn same_as(files: &[ClassFile], row: &GradeRow, lines: &str) -> Option<String> {
+    let is_same = |file: &&ClassFile| {
+        let ClassFileState::Graded(graded) = &file.state else { return false };
+        graded.lesson == row.lesson && written(&file.lines).eq(written(lines))
+    };
+    let first = files.iter().filter(|_| written(lines).next().is_some()).find(is_same)?;
+    let name = student_name(&first.name);
+    Some(if name.is_empty() { first.name.clone() } else { name })
+}
+
+fn written(lines: &str) -> impl Iterator<Item = &str> {
+    lines.lines().map(str::trim_end).filter(|line| !line.is_empty())
+}
+
+/// The student's own lines of an answer; the whole answer where a line of the task was changed.
+fn own_lines(exercise: &Exercise, text: &str) -> String {
+    let region = exercise.region();
+    let after = exercise.start().trim_end().lines().count().saturating_sub(region.end);
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    let own = all.get(region.start..all.len().saturating_sub(after));
+    own.filter(|_| exercise.check_locked(text).is_ok()).unwrap_or(&all).join("\n")
+}
+
 async fn grade(
     class: ClassSignals,
     (name, file): (&str, &HandedIn),
     lesson: &str,
     exercises: &[(String, Exercise)],
-) -> GradeRow {
+) -> Graded {
+    let failed = |lesson: &str, why: &str, lines: String| Graded {
+        row: GradeRow::failed(name, lesson, why),
+        lines,
+        is_start: false,
+    };
     let text = match taking::text_of(name, file).await {
         Ok(text) => text,
-        Err(why) => return GradeRow::failed(name, lesson, &why),
+        Err(why) => return failed(lesson, &why, String::new()),
     };
     let (linked, text) = match of_link(&text, exercises) {
         Some((id, text)) => (Some(id), text),
@@ -292,11 +376,13 @@ async fn grade(
     };
     let Some((id, exercise)) = found else {
         let why = "its lines are those of no exercise here: choose the lesson above, and see which line of the task was changed";
-        return GradeRow::failed(name, lesson, why);
+        return failed(lesson, why, text);
     };
+    let lines = own_lines(exercise, &text);
+    let is_start = written(&lines).eq(written(&own_lines(exercise, exercise.start())));
     match run(class, exercise, text).await {
-        Ok(grade) => GradeRow::of(name, id, exercise, &grade),
-        Err(why) => GradeRow::failed(name, id, &why),
+        Ok(grade) => Graded { row: GradeRow::of(name, id, exercise, &grade), lines, is_start },
+        Err(why) => Graded { is_start, ..failed(id, &why, lines) },
     }
 }
 
@@ -317,4 +403,48 @@ async fn run(
     let grade = grade_answer(exercise, text, move |bytes| class.loading.set(Some(bytes))).await;
     class.loading.set(None);
     grade
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn the_same_lines_of_a_lesson_are_found_whatever_blanks_they_have() {
+        let file = |name: &str, lines: &str| ClassFile {
+            name: name.to_owned(),
+            state: ClassFileState::Graded(GradeRow::failed(name, "pools", "")),
+            lines: lines.to_owned(),
+            same_as: String::new(),
+            is_open: false,
+        };
+        let files =
+            [file("pools.workload", "free x"), file("anna_pools.workload", "free a\n\nb = alloc 1 MiB")];
+        let same = |lesson: &str, lines: &str| same_as(&files, &GradeRow::failed("bo.py", lesson, ""), lines);
+        assert_eq!(same("pools", "free a  \nb = alloc 1 MiB\n"), Some("anna".to_owned()));
+        assert_eq!(same("pools", "free x"), Some("pools.workload".to_owned()));
+        assert_eq!(
+            [same("pools", "free b"), same("pools", " \n"), same("tensor", "free x")],
+            [None, None, None]
+        );
+    }
+
+    #[test]
+    fn own_lines_are_those_between_the_lines_of_the_task() {
+        let exercises = lessons().iter().find(|file| file.id == "pools").and_then(|file| {
+            Lesson::parse(file.text).ok()?.play().ok()?.cards.into_iter().find_map(|card| card.exercise)
+        });
+        let Some(exercise) = exercises else { panic!("the lesson has an exercise") };
+        let answer = exercise.with_region("free a\nfree b");
+        assert_eq!(own_lines(&exercise, &format!("{answer}\n\n")), "free a\nfree b");
+        let changed = answer.replacen("pool", "poole", 1);
+        assert_eq!(own_lines(&exercise, &changed), changed.trim_end());
+    }
+
+    #[test]
+    fn words_between_backticks_are_code() {
+        assert_eq!(with_code("the `assert` of line 3"), "the <code>assert</code> of line 3");
+    }
 }

@@ -117,7 +117,14 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
         );
         ensure!(of("empty.py")?[6] == "empty", "{:?}", of("empty.py"));
         ensure!(of("link.txt")?[2..4] == ["pools", "passed"], "{:?}", of("link.txt"));
+        ensure!(of("link.txt")?[6].trim() == "same lines as solved", "{:?}", of("link.txt"));
+        // A row opens the student's lines, without those of the task.
+        page.click("[data-testid=grades] [data-file='1']")?;
+        page.wait_text("[data-testid=grades] pre", "enter second")?;
+        ensure!(!page.text("[data-testid=grades] pre")?.contains("pool first"), "the lines of the task");
         page.check_accessible()?;
+        page.click("[data-testid=grades] [data-file='1'][aria-expanded=true]")?;
+        page.wait_until("!document.querySelector('[data-testid=grades] pre')")?;
         // Bytes that are not a text are dropped on the page, and the rows before stay.
         page.execute(
             DROP,
