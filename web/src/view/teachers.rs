@@ -71,12 +71,23 @@ fn class_buttons(session: Session) -> AnyView {
         session.show_note("The link for students is copied: lessons, exercises and homework.");
     });
     let present = click(move || session.lessons().present_plan(now()));
+    let unprinted = text(move || {
+        let plan = chosen_plan(session);
+        let home = plan.lessons.iter().filter(|planned| !planned.class_use.is_presented());
+        let titles: Vec<_> = home.map(|planned| format!("\"{}\"", title_of(planned.id))).collect();
+        if titles.is_empty() {
+            return String::new();
+        }
+        format!("Sheets are of the lessons in class. At home, without a sheet: {}.", titles.join(", "))
+    });
+    let is_all = flag(move || unprinted.with(String::is_empty));
     view! {
         <div class="cluster" data-testid="class-buttons">
             <button type="button" class="primary large" data-testid="present-class" disabled=is_off on:click=present>"Present"</button>
             <button type="button" class="large" data-testid="class-sheet" disabled=is_off on:click=sheet>"Print sheets and keys"</button>
             {button("large", "copy-plan", "Copy link for students", "One address, with the lessons, exercises and homework", link)}
         </div>
+        <p class="quiet" data-testid="unprinted" hidden=is_all>{unprinted}</p>
     }
     .into_any()
 }

@@ -64,14 +64,18 @@ pub(super) fn hand_in(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
             "The link is copied. It has your lines in it: a teacher who opens it can run and check them.",
         );
     });
+    let ending = match exercise.language {
+        ExerciseLanguage::Workload => "workload",
+        ExerciseLanguage::Python => "py",
+    };
     let save = click(move || {
         let lesson = untrack(|| session.open_lesson()).map_or_else(String::new, |lesson| lesson.id.clone());
-        let ending = match exercise.language {
-            ExerciseLanguage::Workload => "workload",
-            ExerciseLanguage::Python => "py",
-        };
         let text = exercise.with_region(&session.lessons().state.with_untracked(|state| state.text.clone()));
         browser::download(&format!("{lesson}.{ending}"), &text, "text/plain");
+    });
+    let name = text(move || {
+        let lesson = session.open_lesson().map_or_else(String::new, |lesson| lesson.id.clone());
+        format!("For a class, put your name before the file's: anna_{lesson}.{ending}")
     });
     view! {
         <p class="cluster no-print" hidden=is_off data-testid="hand-in">
@@ -79,6 +83,7 @@ pub(super) fn hand_in(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
                 {button("", "copy-solution", "Copy my solution as a link", "The link has your lines in it", copy)}
             </span>
             {button("", "save-solution", "Save it as a file", "The whole program, to hand in: the command blockyard lesson checks it", save)}
+            <span class="quiet">{name}</span>
         </p>
     }
     .into_any()

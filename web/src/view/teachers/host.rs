@@ -25,7 +25,9 @@ pub(super) fn host(session: Session) -> Vec<AnyView> {
 
 const SITE: &str = "<h2>A server of your own</h2>
 <p><code>blockyard site course mine.md --title \"Memory, week 3\"</code> writes a folder for any web server: this page, your lessons, snapshots and programs, and an index of \
-them. <code>python -m http.server -d course</code> shows it. The command comes with the Python package.</p>
+them. <code>python -m http.server -d course</code> shows it. The command <code>blockyard</code> is built in a clone of Blockyard: \
+<code>cargo build --release -p blockyard-cli -p blockyard-standin</code> writes it to <code>target/release</code>, and <code>cargo xtask build</code> makes the page \
+for it. Blockyard's Python package has both.</p>
 <dl class=\"glossary\">
 <dt>Offline</dt><dd>A browser that has opened the site once over HTTPS opens it without a network, Python too.</dd>
 <dt>Privacy</dt><dd>No account, no server of ours. Answers and progress stay in each reader's browser.</dd>
