@@ -14,8 +14,8 @@ pub struct EndedProgram {
     pub traceback: Option<String>,
 }
 
-/// The most letters of an exception in a clause; the traceback has the whole text. The sentences about an
-/// out-of-memory error have room, up to PyTorch's advice about its settings.
+/// The most letters of an exception in a clause; the traceback has the whole text. The sentences of an
+/// out-of-memory error have room.
 const MAX_LETTERS: usize = 420;
 
 impl EndedProgram {
@@ -55,14 +55,15 @@ pub(crate) fn refused_setting(workload: &Workload, recording: &Recording) -> Opt
 }
 
 /// The last exception of a traceback with its message, without the full stop: the first line after the frames
-/// that is not indented. The caller's sentence goes on after the text. A long exception ends after a whole
+/// that is not indented, and in an out-of-memory error without the advice about settings. The caller's sentence goes on after the text. A long exception ends after a whole
 /// sentence, or else after a word.
 pub fn exception(traceback: &str) -> Option<String> {
     let lines: Vec<&str> = traceback.lines().collect();
     let last_frame = lines.iter().rposition(|line| frame(line).is_some()).map_or(0, |frame| frame + 1);
     let after = lines.get(last_frame..).unwrap_or_default();
     let text = after.iter().find(|line| line.starts_with(|first: char| !first.is_whitespace()))?;
-    let text = text.trim_end_matches('.');
+    // What follows in an out-of-memory error is advice about settings, also where no setting helps.
+    let text = text.split(" If reserved but unallocated").next().unwrap_or(text).trim_end_matches('.');
     if text.chars().count() <= MAX_LETTERS {
         return Some(text.to_owned());
     }
@@ -105,7 +106,10 @@ mod tests {
             (Some(4), Some("SyntaxError: invalid syntax"))
         );
         assert_eq!((failing_line("stop\n"), exception("stop\n").as_deref()), (None, Some("stop")));
-        let advice = format!("If reserved but unallocated memory is large try setting {}", "X ".repeat(200));
+        let advice = format!(
+            "If reserved but unallocated memory is large try setting X=True to avoid it.  See {}",
+            "X ".repeat(20)
+        );
         let memory = format!(
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 64.00 MiB. GPU 0 has a total capacity of \
              1024.00 MiB of which 62.00 MiB is free. Of the allocated memory 945.00 MiB is allocated by PyTorch, and \

@@ -188,6 +188,11 @@ pub(super) fn mistake(
             let making = own.making(same, size);
             let is_later = own.later(same, Act::Make(other)).is_some();
             if is_later && solved.later(same, Act::Make(size)).is_some() {
+                // In another order, and none more: else the tensor is one that the solution does without.
+                let count = |acts: &Acts| acts.all.iter().filter(|(act, _)| *act == Act::Make(size)).count();
+                if !own.is_whole || count(&own) != count(&solved) {
+                    return None;
+                }
                 format!(
                     "{place} makes {making} before the {other} that come later; a program that meets all goals makes these first"
                 )
@@ -264,18 +269,16 @@ fn still_held(own: &Acts, held: usize, what: &str, freed_in: Option<u32>) -> Str
     }
 }
 
-/// `None` where the reader's run frees a tensor and never makes the one that the solution makes there: its own
-/// order is no cause.
+/// `None` where the order is no cause: the solution frees another tensor there, or the reader's run never makes
+/// the one that the solution makes.
 fn freed_early(own: &Acts, same: usize, place: &str, freed: usize, wanted: Option<Act>) -> Option<String> {
     let (tensor, _) = own.tensor(freed);
     Some(match wanted {
         Some(Act::Make(size)) => {
-            own.later(same, Act::Make(size))?;
+            own.later(same, Act::Make(size)).filter(|_| own.is_whole)?;
             format!("{place} frees {tensor} before the next {size} are made; make them first")
         }
-        Some(Act::Free(_)) => {
-            format!("{place} frees {tensor}; where all goals are met, another tensor is freed at this place")
-        }
+        Some(Act::Free(_)) => return None,
         Some(Act::Release(_)) => format!("before {place} frees {tensor}, the cache is to be emptied"),
         None => format!("{place} frees {tensor}, which a program that meets all goals keeps"),
     })
@@ -389,6 +392,13 @@ mod tests {
             found("a = alloc 8 MiB\nb = alloc 2 GiB\nfree a\n", "a = alloc 8 MiB\nc = alloc 1 MiB\n"),
             None
         );
+    }
+
+    /// `x` is there in addition: that `b` comes later is not the cause.
+    #[test]
+    fn a_tensor_in_addition_is_not_taken_for_another_order() {
+        let solved = "a = alloc 8 MiB\nb = alloc 16 MiB\ny = alloc 1 MiB\n";
+        assert_eq!(found(&solved.replace("b =", "x = alloc 1 MiB\nb ="), solved), None);
     }
 
     #[test]
