@@ -182,7 +182,7 @@ pub(super) fn mistake(
     let found = match (act, wanted) {
         (Act::Make(size), Some(Act::Free(held))) => {
             let making = own.making(same, size);
-            still_held(&own, held, &format!("{place} makes {making}"), own.later(same, Act::Free(held)))
+            still_held(&own, held, &format!("{place} makes {making}"), line, own.later(same, Act::Free(held)))
         }
         (Act::Make(size), Some(Act::Make(other))) => {
             let making = own.making(same, size);
@@ -190,7 +190,7 @@ pub(super) fn mistake(
             if is_later && solved.later(same, Act::Make(size)).is_some() {
                 // In another order, and none more: else the tensor is one that the solution does without.
                 let count = |acts: &Acts| acts.all.iter().filter(|(act, _)| *act == Act::Make(size)).count();
-                if !own.is_whole || count(&own) != count(&solved) {
+                if count(&own) != count(&solved) {
                     return None;
                 }
                 format!(
@@ -217,7 +217,7 @@ pub(super) fn mistake(
         (Act::Free(freed), wanted) => freed_early(&own, same, &place, freed, wanted)?,
         (Act::Release(_), Some(Act::Free(held))) if solved.releases_after(same) => {
             let released = format!("{place} empties the cache");
-            still_held(&own, held, &released, own.later(same, Act::Free(held)))
+            still_held(&own, held, &released, line, own.later(same, Act::Free(held)))
         }
         (Act::Release(size), _) => {
             format!(
@@ -255,12 +255,14 @@ fn at(text: &str, line: u32) -> String {
 }
 
 /// The sentence about an act that is too early, since a tensor is still held.
-fn still_held(own: &Acts, held: usize, what: &str, freed_in: Option<u32>) -> String {
+fn still_held(own: &Acts, held: usize, what: &str, made_in: u32, freed_in: Option<u32>) -> String {
     let (tensor, is_one) = own.tensor(held);
     let (are, it) = if is_one { ("is", "it") } else { ("are", "them") };
     match freed_in {
         Some(line) if line > 0 => {
-            format!("{what} while {tensor} {are} still held, until line {line}; free {it} first")
+            // A name that is bound anew holds the old tensor until then.
+            let until = if line == made_in { "the line is done".to_owned() } else { format!("line {line}") };
+            format!("{what} while {tensor} {are} still held, until {until}; free {it} first")
         }
         _ => {
             let keeper = keeper(own.language, it);
