@@ -134,9 +134,10 @@ pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
 pub use timeline::{
-    Clock, Series, TimelineView, moment_sides, partial_timeline, plot_sides, small_timeline, timeline,
-    timeline_cursor, timeline_line, timeline_mini_map, timeline_mini_map_window, timeline_plot,
-    timeline_range, timeline_step_at, timeline_strip, timeline_strip_cursor, timeline_strip_step_at,
+    Clock, ReadRun, Series, TimelineView, moment_sides, partial_timeline, plot_sides, read_timeline,
+    small_timeline, timeline, timeline_cursor, timeline_line, timeline_mini_map, timeline_mini_map_window,
+    timeline_plot, timeline_range, timeline_step_at, timeline_strip, timeline_strip_cursor,
+    timeline_strip_step_at,
 };
 pub use words::{
     FailureText, StepText, block_age_steps, block_facts, breakdown_text, describe_event, describe_step,

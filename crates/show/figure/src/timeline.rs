@@ -22,7 +22,7 @@ pub(crate) use axis::tick_step;
 pub(crate) use axis::{draw_x_axis, duration};
 pub use clock::Clock;
 pub use cursor::{timeline_cursor, timeline_line, timeline_range};
-pub use draw::timeline;
+pub use draw::{ReadRun, read_timeline, timeline};
 pub(crate) use outline::draw_outlines;
 pub use partial::partial_timeline;
 pub use series::Series;

@@ -13,11 +13,12 @@ use crate::timeline::air::Air;
 use crate::timeline::axis::{TEXT_PX, YScale, draw_axes_of_moments, draw_grid_over, draw_y_axis};
 use crate::timeline::bands::{draw_bands, lane_px};
 use crate::timeline::clock::Clock;
+use crate::timeline::cursor::timeline_cursor;
 use crate::timeline::legend::{LegendContent, UnnamedBound, draw_legend};
 use crate::timeline::marks::{draw_failures, draw_labels};
 use crate::timeline::names::{draw_area_names, draw_failed_requests, draw_peak};
 use crate::timeline::series::{Extent, FAN, Series};
-use crate::timeline::view::{TimelineView, XScale, has_second_axis, legend_rows, timeline_plot};
+use crate::timeline::view::{TimelineView, XScale, has_second_axis, legend_rows, plot_above, timeline_plot};
 
 /// The classes of the breakdown over time, stacked; with labels, failures, the peak, both running peaks and
 /// the limit.
@@ -33,34 +34,113 @@ pub fn timeline(
     size: Size,
 ) -> Scene {
     let size = size.tame();
-    let mut scene = Scene::new(size.width_px, size.height_px);
     let view = view.clamp(series.step_count());
     let plot = timeline_plot(series, size);
     let scale = XScale::by(clock, view, plot);
     let columns = columns_on(&scale, series, recording, &view, &plot);
+    let (mut scene, explained, bounds) = draw_run(series, recording, (&view, &scale, &columns), None, size);
+    draw_legend(&mut scene, legend_rows(size, series.facts()), explained, &bounds);
+    scene
+}
+
+/// What a reader sees of a run beside a text about it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadRun {
+    /// How many complete steps are shown at most: what follows would answer an open question.
+    pub last: Option<usize>,
+    /// The axis of bytes has room for these, so that several runs have one scale.
+    pub highest: Bytes,
+    /// The allocated bytes by group, from the lowest area on: its color, and its bytes after each number of
+    /// complete steps. Empty for a single area.
+    pub groups: Vec<(Role, Vec<Bytes>)>,
+}
+
+/// A whole run as [`timeline`] has it, as far as the reader sees it, with the cursor after `step` complete
+/// steps. A text beside the figure explains the colors.
+pub fn read_timeline(
+    series: &Series,
+    recording: &Recording,
+    read: &ReadRun,
+    step: usize,
+    size: Size,
+) -> Scene {
+    let size = size.tame();
+    let view = TimelineView::fit(series.step_count());
+    let plot = plot_above(size, if has_second_axis(size) { 4.0 } else { 0.0 });
+    let scale = XScale::new(view, plot);
+    let mut columns = columns_on(&scale, series, recording, &view, &plot);
+    columns.retain(|column| read.last.is_none_or(|last| column.last_moment <= last));
+    // The labels and failures of steps that are not shown yet are beyond this part.
+    let seen = read.last.map_or(view, |last| TimelineView { last_step: count_f64(last) + 0.5, ..view });
+    let (mut scene, ..) = draw_run(series, recording, (&seen, &scale, &columns), Some(read), size);
+    scene.marks.extend(timeline_cursor(Some(recording), &scene, &plot, &view, None, step).marks);
+    scene
+}
+
+/// The run in the scale's plot without a legend, and what a legend has to explain.
+fn draw_run(
+    series: &Series,
+    recording: &Recording,
+    (view, scale, columns): (&TimelineView, &XScale, &[Column]),
+    read: Option<&ReadRun>,
+    size: Size,
+) -> (Scene, LegendContent, Vec<UnnamedBound>) {
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let plot = scale.plot();
     let capacity = recording.known_capacity();
     // Below zero, so that no band lies over the areas.
     let data = Rect { height_px: plot.height_px - lane_px(recording, &plot), ..plot };
-    let range = YScale::new(y_top(series, recording, &columns, &view, data.height_px), data);
+    let highest = read.map_or(Bytes::ZERO, |read| read.highest);
+    let range = YScale::new(y_top(series, recording, columns, view, (highest, data.height_px)), data);
     draw_y_axis(&mut scene, &range, &plot);
-    draw_beyond_limit(&mut scene, series, &columns, &range);
-    let areas = draw_areas(&mut scene, &columns, &range);
+    draw_beyond_limit(&mut scene, series, columns, &range);
+    let areas = draw_areas(&mut scene, columns, &range);
+    draw_groups(&mut scene, read.map_or(&[], |read| &read.groups), columns, &range);
     draw_grid_over(&mut scene, &range, &plot);
-    draw_lines(&mut scene, series, &columns, &range);
-    let air = Air::new(series, &columns, &range, capacity);
-    draw_axes_of_moments(&mut scene, recording, &scale, &view, &plot, has_second_axis(size));
-    draw_labels(&mut scene, recording, &view, &scale, &plot);
+    draw_lines(&mut scene, series, columns, &range);
+    let air = Air::new(series, columns, &range, capacity);
+    draw_axes_of_moments(&mut scene, recording, scale, view, &plot, has_second_axis(size));
+    draw_labels(&mut scene, recording, view, scale, &plot);
     // The bounds are drawn over the lines of labels.
     let bounds = draw_bounds(&mut scene, series, &air, capacity);
     // The bands are drawn over the lines that mark their names.
-    let has_bars = draw_bands(&mut scene, recording, &scale, &plot);
-    let has_failures = draw_failures(&mut scene, recording, &view, &scale, &plot);
-    draw_failed_requests(&mut scene, series, &scale, &air);
-    draw_peak(&mut scene, series, recording, &scale, &air);
-    draw_area_names(&mut scene, &columns, &range);
-    let explained = LegendContent { areas, has_bars, has_failures };
-    draw_legend(&mut scene, legend_rows(size, series.facts()), explained, &bounds);
-    scene
+    let has_bars = draw_bands(&mut scene, recording, scale, &plot);
+    let has_failures = draw_failures(&mut scene, recording, view, scale, &plot);
+    draw_failed_requests(&mut scene, series, scale, &air);
+    draw_peak(&mut scene, series, recording, scale, (&air, read.and_then(|read| read.last)));
+    // The areas of a reader are the memory that another figure names.
+    draw_area_names(&mut scene, columns, &range, usize::from(read.is_some()));
+    (scene, LegendContent { areas, has_bars, has_failures }, bounds)
+}
+
+/// The groups of the allocated bytes on top of each other. A pixel of several moments shows the moment with
+/// the most bytes.
+fn draw_groups(scene: &mut Scene, groups: &[(Role, Vec<Bytes>)], columns: &[Column], range: &YScale) {
+    let bytes = |group: &(Role, Vec<Bytes>), moment: usize| group.1.get(moment).copied().unwrap_or_default();
+    let all = |moment: usize| groups.iter().map(|group| bytes(group, moment)).sum::<Bytes>();
+    let mut next = 0;
+    let of_column = |column: &Column| {
+        let from = std::mem::replace(&mut next, column.last_moment + 1).min(column.last_moment);
+        (from..=column.last_moment).max_by_key(|moment| all(*moment)).unwrap_or(from)
+    };
+    let shown: Vec<usize> = columns.iter().map(of_column).collect();
+    let mut floor = vec![Bytes::ZERO; columns.len()];
+    let line = |tops: &[Bytes]| {
+        let mut tops = tops.iter().copied();
+        step_points(columns, |_| range.y_px(tops.next().unwrap_or_default()))
+    };
+    for group in groups {
+        let top: Vec<Bytes> = floor
+            .iter()
+            .zip(&shown)
+            .map(|(floor, moment)| floor.saturating_add(bytes(group, *moment)))
+            .collect();
+        if top != floor {
+            let points = band(line(&top), line(&floor));
+            scene.marks.push(Mark::Area { points, fill: Fill::solid(group.0) });
+        }
+        floor = top;
+    }
 }
 
 /// The values between two x positions: of one moment, or of all moments that share a pixel.
@@ -161,9 +241,9 @@ fn y_top(
     recording: &Recording,
     columns: &[Column],
     view: &TimelineView,
-    height_px: f32,
+    (least, height_px): (Bytes, f32),
 ) -> Bytes {
-    let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
+    let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default().max(least);
     if highest.is_zero() {
         return recording.known_capacity().unwrap_or_default().max(Bytes::mib(1));
     }
@@ -175,7 +255,7 @@ fn y_top(
 }
 
 /// The points of a step line, from left to right, without those that change nothing.
-pub(crate) fn step_points(columns: &[Column], y_px: impl Fn(&Column) -> f32) -> Vec<Point> {
+pub(crate) fn step_points(columns: &[Column], mut y_px: impl FnMut(&Column) -> f32) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     for column in columns {
         let y = y_px(column);

@@ -122,13 +122,14 @@ pub(super) fn draw_failed_requests(scene: &mut Scene, series: &Series, scale: &X
 /// A peak that is as near as this to a failure has no name.
 const AT_FAILURE_PX: f32 = 60.0;
 
-/// A dot at the most allocated and at the most reserved bytes, each with its value and its step.
+/// A dot at the most allocated and at the most reserved bytes, of the first `last` steps if it is given, each
+/// with its value and its step.
 pub(super) fn draw_peak(
     scene: &mut Scene,
     series: &Series,
     recording: &Recording,
     scale: &XScale,
-    air: &Air<'_>,
+    (air, last): (&Air<'_>, Option<usize>),
 ) {
     let range = air.range;
     if range.plot.height_px < 60.0 {
@@ -138,7 +139,7 @@ pub(super) fn draw_peak(
         (1, "peak allocated", Role::PeakAllocated, TargetId::PeakAllocated),
         (3, "peak reserved", Role::PeakReserved, TargetId::PeakReserved),
     ] {
-        let (bytes, moment) = series.highest(recording, border);
+        let (bytes, moment) = series.highest(recording, border, last);
         let (left, right) = column(scale, moment);
         // The point is where the step ends, as ticks and the cursor are.
         let x = if right - left >= 2.0 { right } else { left.floor() + 0.5 };
@@ -226,12 +227,13 @@ fn draw_point(
 }
 
 /// The name of each class within its area, where the area has room for it. A name over a hatch would need a
-/// separate ground, which would cover the area: the legend alone names hatched areas.
-pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YScale) {
+/// separate ground, which would cover the area: the legend alone names hatched areas. The first `skipped`
+/// classes have no name.
+pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YScale, skipped: usize) {
     let mut taken: Vec<Rect> = taken(scene).into_iter().chain(upright(scene)).collect();
     let plot = &range.plot;
     let grid = level(range, plot);
-    for (index, class) in BreakdownClass::ALL.into_iter().take(4).enumerate() {
+    for (index, class) in BreakdownClass::ALL.into_iter().take(4).enumerate().skip(skipped) {
         if matches!(class, BreakdownClass::Rounding | BreakdownClass::Pending) {
             continue;
         }

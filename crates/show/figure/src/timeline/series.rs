@@ -295,11 +295,16 @@ impl Series {
         extent
     }
 
-    /// The highest value of a border and the first moment that has it.
-    pub(crate) fn highest(&self, recording: &Recording, border: usize) -> (Bytes, usize) {
+    /// The highest value of a border after at most `last` steps, and the first moment that has it.
+    pub(crate) fn highest(
+        &self,
+        recording: &Recording,
+        border: usize,
+        last: Option<usize>,
+    ) -> (Bytes, usize) {
         let high = |from: usize, to: usize| self.extent(recording, from, to).high[border];
-        let highest = high(0, self.steps + 1);
-        let (mut from, mut to) = (0, self.steps + 1);
+        let (mut from, mut to) = (0, last.unwrap_or(self.steps).min(self.steps) + 1);
+        let highest = high(from, to);
         while to - from > 1 {
             let middle = from + (to - from) / 2;
             if high(from, middle) == highest { to = middle } else { from = middle }
@@ -310,7 +315,7 @@ impl Series {
     /// The first moments at which the most bytes are allocated and the most reserved, as numbers of complete
     /// steps.
     pub fn peak_steps(&self, recording: &Recording) -> (usize, usize) {
-        (self.highest(recording, 1).1, self.highest(recording, 3).1)
+        (self.highest(recording, 1, None).1, self.highest(recording, 3, None).1)
     }
 
     /// The most bytes allocated and the most reserved, as the running peaks have them at the end of the
@@ -321,7 +326,7 @@ impl Series {
 
     /// The most bytes that are allocated at any moment, and the most that are reserved.
     pub fn peak_bytes(&self, recording: &Recording) -> (Bytes, Bytes) {
-        (self.highest(recording, 1).0, self.highest(recording, 3).0)
+        (self.highest(recording, 1, None).0, self.highest(recording, 3, None).0)
     }
 
     /// The running peaks of allocated and reserved bytes at a moment.

@@ -98,7 +98,7 @@ pub(super) fn plot_over_one_line(size: Size) -> Rect {
 }
 
 /// The plot above the axis of steps and `below_px` further pixels.
-fn plot_above(size: Size, below_px: f32) -> Rect {
+pub(super) fn plot_above(size: Size, below_px: f32) -> Rect {
     let (left, width_px) = plot_sides(size);
     let top = plot_top(size);
     Rect::new(left, top, width_px, (size.height_px - top - 22.0 - below_px).max(1.0))
@@ -200,6 +200,10 @@ impl<'a> XScale<'a> {
         // A view within one moment of the clock has no width in time.
         let clock = clock.filter(|clock| clock.micros(view.last_step) > clock.micros(view.first_step));
         Self { view, plot, clock }
+    }
+
+    pub(super) fn plot(&self) -> Rect {
+        self.plot
     }
 
     pub(crate) fn clock(&self) -> Option<&'a Clock> {

@@ -179,7 +179,7 @@ pub fn timeline_text(series: &Series, recording: &Recording) -> String {
         recording.known_capacity().map(|capacity| format!(", of {capacity}")).unwrap_or_default()
     );
     for (name, border) in [("allocated", 1), ("reserved", 3)] {
-        let (bytes, moment) = series.highest(recording, border);
+        let (bytes, moment) = series.highest(recording, border, None);
         let _ = write!(text, " Most {name}: {bytes} after request {}.", grouped(moment));
     }
     let labels = recording.labels();

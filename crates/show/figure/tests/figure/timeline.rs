@@ -1,7 +1,7 @@
 use blockyard_figure::{
-    Anchor, Clock, Dash, GridCursor, GridView, Mark, Point, Rect, Role, Scene, Series, Size, TargetId, Theme,
-    TimelineView, describe_target, grid_bounds, grid_cursor, timeline, timeline_cursor, timeline_plot,
-    timeline_step_at,
+    Anchor, Clock, Dash, GridCursor, GridView, Mark, Point, ReadRun, Rect, Role, Scene, Series, Size,
+    TargetId, Theme, TimelineView, describe_target, grid_bounds, grid_cursor, read_timeline, timeline,
+    timeline_cursor, timeline_plot, timeline_step_at,
 };
 use blockyard_record::{Bytes, Marker, Recording};
 use expect_test::expect_file;
@@ -28,6 +28,55 @@ fn allocated_line(scene: &Scene) -> Vec<Point> {
         _ => None,
     });
     line.unwrap_or_default()
+}
+
+/// A reader sees a run up to an open question: neither a curve nor a text is about what follows.
+#[test]
+fn a_run_is_read_up_to_an_open_question() {
+    let recording = quiet_but_for(40, 30);
+    let series = Series::new(&recording);
+    let texts = |scene: &Scene| {
+        let text = |mark: &Mark| match mark {
+            Mark::Text { text, .. } => Some(text.clone()),
+            _ => None,
+        };
+        scene.marks.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+    };
+    let seen = |last| {
+        let read = ReadRun { last, ..ReadRun::default() };
+        read_timeline(&series, &recording, &read, 20, SIZE)
+    };
+    let (part, whole) = (seen(Some(20)), seen(None));
+    assert!(texts(&whole).contains("peak allocated 704 MiB"), "{}", texts(&whole));
+    assert!(texts(&part).contains("peak allocated 64 MiB"), "{}", texts(&part));
+    let right = |scene: &Scene| allocated_line(scene).last().map(|point| point.x_px).unwrap_or_default();
+    assert!(right(&part) < right(&whole) * 0.6, "{} of {}", right(&part), right(&whole));
+}
+
+/// The groups of the allocated bytes lie on top of each other, up to the line of the allocated bytes.
+#[test]
+fn groups_add_up_to_the_allocated_bytes() {
+    let recording = quiet_but_for(40, 30);
+    let series = Series::new(&recording);
+    let bytes = |of: fn(Bytes) -> Bytes| {
+        let after = recording.breakdowns_from(0).map(|breakdown| of(breakdown.allocated()));
+        std::iter::once(Bytes::ZERO).chain(after).collect::<Vec<_>>()
+    };
+    let base = bytes(|allocated| allocated.min(Bytes::mib(64)));
+    let rest = bytes(|allocated| allocated.saturating_sub(Bytes::mib(64)));
+    let groups = vec![(Role::CATEGORIES[0], base), (Role::CATEGORIES[3], rest)];
+    let read = ReadRun { groups, ..ReadRun::default() };
+    let scene = read_timeline(&series, &recording, &read, 40, SIZE);
+    let top = |points: &[Point]| points.iter().map(|point| point.y_px).fold(f32::MAX, f32::min);
+    let highest = |role: Role| {
+        let area = scene.marks.iter().find_map(|mark| match mark {
+            Mark::Area { points, fill } if fill.role == role => Some(top(points)),
+            _ => None,
+        });
+        area.unwrap_or_default()
+    };
+    assert!(highest(Role::CATEGORIES[0]) > highest(Role::CATEGORIES[3]));
+    assert!((highest(Role::CATEGORIES[3]) - top(&allocated_line(&scene))).abs() < 0.5);
 }
 
 /// Many steps that change nothing, and a single step that is a spike.
