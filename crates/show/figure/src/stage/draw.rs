@@ -401,9 +401,10 @@ impl Painter<'_> {
     /// The words for a class in the bar, and a shorter form.
     fn class_texts(&self, class: BreakdownClass, bytes: Bytes) -> [String; 2] {
         // If the bracket above has the same digits, the class has the bracket's name.
-        let is_pure = self.stage.numbers.allocated.to_string() == bytes.to_string();
+        let is_pure = class == BreakdownClass::Requested
+            && self.stage.numbers.allocated.to_string() == bytes.to_string();
         let word = match class {
-            BreakdownClass::Requested if is_pure => "allocated",
+            _ if is_pure => "allocated",
             BreakdownClass::Free if self.stage.is_capacity_unknown => "free on the device, at least",
             BreakdownClass::Free if self.stage.is_enlarged() => "free on the device, in all",
             BreakdownClass::Free => "free on the device",
