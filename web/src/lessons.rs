@@ -9,7 +9,7 @@ mod presenting;
 mod progress;
 mod question;
 
-pub(crate) use categories::{category_of, color_training, has_category, training_sums};
+pub(crate) use categories::{category_of, color_training, has_category, training_groups, training_sums};
 pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn};
 pub(crate) use exercise::{ExerciseRun, GradedExercise, grade_answer, region};
 pub(crate) use open::{LessonModule, OpenLesson};

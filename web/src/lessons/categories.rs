@@ -1,8 +1,10 @@
 //! The categories of tensors in the workload of a lesson, by their names: a workload has no other information
 //! about the purpose of a tensor.
 
+use std::collections::BTreeMap;
+
 use blockyard_figure::{Role, Scene};
-use blockyard_record::{BlockState, Bytes, MemoryState, Recording};
+use blockyard_record::{BlockState, Bytes, Event, MemoryState, Recording};
 use blockyard_workload::{TensorId, Workload};
 use leptos::prelude::*;
 
@@ -90,6 +92,40 @@ pub(crate) fn training_sums(
         }
     }
     sums
+}
+
+/// The allocated bytes of a training by category after each number of complete steps, for a figure over time;
+/// empty if the workload is not of a training, or its recording is damaged.
+pub(crate) fn training_groups(workload: &Workload, recording: &Recording) -> Vec<(Role, Vec<Bytes>)> {
+    if !is_of_training(workload) {
+        return Vec::new();
+    }
+    let mut groups = Role::CATEGORIES.map(|role| (role, vec![Bytes::ZERO]));
+    let mut sums = [Bytes::ZERO; CATEGORIES.len()];
+    let mut blocks = BTreeMap::new();
+    let mut state = recording.initial_state();
+    for step in (0..recording.step_count()).map_while(|index| recording.step(index)) {
+        if recording.advance(&mut state, step.start, step.end).is_err() {
+            return Vec::new();
+        }
+        for event in (step.start..step.end).filter_map(|index| recording.event(index)) {
+            match event {
+                Event::Allocated { block, allocation, .. } => {
+                    let size = state.block(block).map_or(Bytes::ZERO, |block| block.size);
+                    let place = recording.name(allocation).map_or(TEMPORARY, category_of);
+                    blocks.insert(block, (place, size));
+                    sums[place] = sums[place].saturating_add(size);
+                }
+                Event::FreeRequested { block, .. } => {
+                    let (place, size) = blocks.remove(&block).unwrap_or_default();
+                    sums[place] = sums[place].saturating_sub(size);
+                }
+                _ => {}
+            }
+        }
+        groups.iter_mut().zip(sums).for_each(|((_, bytes), sum)| bytes.push(sum));
+    }
+    groups.into()
 }
 
 impl Feature<LessonSignals> {

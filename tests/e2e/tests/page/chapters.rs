@@ -147,3 +147,26 @@ fn the_batch_moves_a_training_at_each_card_that_compares_runs() -> Result<()> {
         page.check_accessible()
     })
 }
+
+/// A training has its memory over time below the figure, up to the first open question.
+#[test]
+fn a_training_is_shown_over_time_up_to_an_open_question() -> Result<()> {
+    at("/#lesson=training&card=3", Window { width: 1366, height: 768 }, |page| {
+        page.reduced_motion(true)?;
+        let says = |words: &str| {
+            let label = "document.querySelector('[data-testid=chapter-curve]').getAttribute('aria-label')";
+            page.wait_until(&format!("{label}.includes({})", json!(words))).map(drop)
+        };
+        says("up to the open question")?;
+        let sees_both = "const figure = document.querySelector('.chapter-curve').getBoundingClientRect();
+            return figure.height >= 150 && figure.bottom <= innerHeight";
+        ensure!(page.execute(sees_both, &[])? == json!(true), "the figure over time is out of sight");
+        page.execute("document.querySelector('[data-card=\"4\"]').scrollIntoView()", &[])?;
+        page.click("[data-card='4'] .choices button:nth-child(2)")?;
+        says("2.34 GiB")?;
+        page.check_accessible()?;
+        // A run of a few steps has none.
+        page.execute("document.querySelector('[data-card=\"5\"]').scrollIntoView()", &[])?;
+        page.wait_until("document.querySelector('.chapter-curve').hidden").map(drop)
+    })
+}

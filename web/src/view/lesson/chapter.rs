@@ -1,9 +1,14 @@
 //! A chapter: a lesson with sliders, as one page that scrolls beside its figure. A value that moves plays the
 //! lesson again.
 
-use blockyard_figure::{Changes, Size, Stage, StageForm, StageView, breakdown_text};
-use blockyard_lessons::{LessonQuestion, PlayedLesson, card_stage};
-use blockyard_record::{MemoryState, Recording};
+use std::collections::BTreeSet;
+
+use blockyard_figure::{
+    Changes, ReadRun, Role, Series, Size, Stage, StageForm, StageView, breakdown_text, read_timeline,
+    timeline_text,
+};
+use blockyard_lessons::{LessonQuestion, PlayedCard, PlayedLesson, PlayedRun, card_stage};
+use blockyard_record::{Bytes, MemoryState, Recording};
 use blockyard_workload::Workload;
 use leptos::ev;
 use leptos::html;
@@ -15,7 +20,7 @@ use super::slider::sliders;
 use super::{categories, exercise_view, question};
 use crate::browser;
 use crate::effect::effect;
-use crate::lessons::{GivenAnswer, OpenLesson, color_training, has_category, training_sums};
+use crate::lessons::{GivenAnswer, OpenLesson, color_training, has_category, training_groups, training_sums};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface;
@@ -27,8 +32,13 @@ use crate::view::stage::SMALL_PX;
 /// The figure grows to this height beside the text.
 const HIGH_PX: f32 = 420.0;
 
-/// The places of gradients and activations among the categories.
-const OF_A_STEP: [usize; 2] = [1, 3];
+/// The places of these categories.
+const PARAMETERS: usize = 0;
+const GRADIENTS: usize = 1;
+const ACTIVATIONS: usize = 3;
+
+/// A run of fewer steps than this has no figure over time.
+const FEW_STEPS: usize = 20;
 
 /// The chapter as the reader has set it; a handle that is copied freely.
 #[derive(Clone, Copy)]
@@ -40,6 +50,22 @@ struct Chapter {
     /// The cards whose answer is not shown yet.
     asked: RwSignal<Vec<bool>>,
     rooms: Rooms,
+}
+
+/// A run over time.
+#[derive(Debug)]
+struct OverTime {
+    recording: Recording,
+    series: Series,
+    groups: Vec<(Role, Vec<Bytes>)>,
+}
+
+impl OverTime {
+    fn of(run: &PlayedRun) -> Self {
+        let recording = run.recording.clone();
+        let (series, groups) = (Series::new(&recording), training_groups(&run.workload, &recording));
+        Self { recording, series, groups }
+    }
 }
 
 pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
@@ -179,8 +205,7 @@ impl Chapter {
             }
             let (played, card) = self.shown_moment()?;
             let (stage, words) = card_stage(&played, card, self.is_asked(card)).ok()??;
-            let peak = self.lesson.with_value(|lesson| lesson.peak(card, false));
-            Some((stage.with_ruler_to_peak(peak), words))
+            Some((stage.with_ruler_to_peak(self.highest(&self.compared(card))), words))
         });
         surface::keep_drawn(session, canvas, size, move |size: Size| {
             let (form, least_height_px) = if size.width_px < SMALL_PX {
@@ -202,12 +227,98 @@ impl Chapter {
         let words =
             text(move || stage.with(|stage| stage.as_ref().map(|stage| stage.1.clone()).unwrap_or_default()));
         view! {
-            <div class="chapter-figure" node_ref=area>
-                <canvas node_ref=canvas role="img" data-testid="chapter-figure" aria-label=words></canvas>
+            <div class="chapter-figure">
+                <div node_ref=area>
+                    <canvas node_ref=canvas role="img" data-testid="chapter-figure" aria-label=words></canvas>
+                </div>
+                {self.over_time()}
+                {categories(sums, has_none)}
             </div>
-            {categories(sums, has_none)}
         }
         .into_any()
+    }
+
+    /// The run of the shown moment over time, up to the first open question about it.
+    fn over_time(self) -> AnyView {
+        let area = NodeRef::<html::Div>::new();
+        let canvas = NodeRef::<html::Canvas>::new();
+        let size = surface::size_of(area);
+        let run = Memo::new(move |_| {
+            let (played, card) = self.shown_moment().filter(|_| !self.shows_own_run())?;
+            let index = played.cards.get(card)?.run;
+            let run = played.runs.get(index)?;
+            // A slider does not take the figure away.
+            let steps = |lesson: &PtrEq<OpenLesson>| Some(lesson.runs.get(index)?.recording.step_count());
+            (self.lesson.with_value(steps)? >= FEW_STEPS).then(|| PtrEq::new(OverTime::of(run)))
+        });
+        let moment = move || {
+            let (played, card) = self.shown_moment()?;
+            let shown = played.cards.get(card)?;
+            let is_open = |(index, card): (usize, &PlayedCard)| card.run == shown.run && self.is_asked(index);
+            let last = played.cards.iter().enumerate().find(|card| is_open(*card));
+            let last = last.map(|(_, card)| card.steps.start);
+            let step = if self.is_asked(card) { shown.steps.start } else { shown.steps.end };
+            Some((self.room(&played, card, last), last, step))
+        };
+        surface::keep_drawn(self.session, canvas, size, move |size: Size| {
+            let (run, (highest, last, step)) = (run.get()?, moment()?);
+            let read = ReadRun { last, highest, groups: run.groups.clone() };
+            Some(read_timeline(&run.series, &run.recording, &read, step, size))
+        });
+        let words = text(move || {
+            // The words about the whole run would answer a question.
+            if moment().is_some_and(|(_, last, _)| last.is_some()) {
+                return "Memory over time, up to the open question.".to_owned();
+            }
+            run.with(|run| {
+                run.as_ref().map(|run| timeline_text(&run.series, &run.recording)).unwrap_or_default()
+            })
+        });
+        let is_hidden = flag(move || run.with(Option::is_none));
+        view! {
+            <div class="chapter-curve" node_ref=area hidden=is_hidden>
+                <canvas node_ref=canvas role="img" data-testid="chapter-curve" aria-label=words></canvas>
+            </div>
+        }
+        .into_any()
+    }
+
+    /// The cards whose runs are compared with the run of a card: all runs of a model with its activations have
+    /// one scale, and any other run has its own.
+    fn compared(self, card: usize) -> Vec<usize> {
+        self.lesson.with_value(|lesson| {
+            let is_of_model = |card: usize| {
+                let run = lesson.run(card);
+                let has = |place| run.as_ref().is_some_and(|run| has_category(&run.workload, place));
+                has(PARAMETERS) && has(ACTIVATIONS)
+            };
+            let is_model = is_of_model(card);
+            let is_compared = |other: &usize| *other == card || is_model && is_of_model(*other);
+            (0..lesson.cards.len()).filter(is_compared).collect()
+        })
+    }
+
+    /// The most that these runs reserve at any place of the sliders.
+    fn highest(self, compared: &[usize]) -> Bytes {
+        let peak = |card: &usize| self.lesson.with_value(|lesson| lesson.peak(*card, false));
+        compared.iter().map(peak).max().unwrap_or_default()
+    }
+
+    /// The bytes that a figure over time has room for: what the compared runs reserve where the sliders stand,
+    /// up to `last` steps of the run that is shown, in whole quarters of the most, so that a slider that moves
+    /// a little leaves the scale.
+    fn room(self, played: &PlayedLesson, shown: usize, last: Option<usize>) -> Bytes {
+        let compared = self.compared(shown);
+        let run_of = |card: usize| played.cards.get(card).map(|card| card.run);
+        let runs: BTreeSet<usize> = compared.iter().filter_map(|card| run_of(*card)).collect();
+        let reserved = |run: usize| {
+            let steps = last.filter(|_| run_of(shown) == Some(run)).unwrap_or(usize::MAX);
+            let after = played.runs.get(run)?.recording.breakdowns_from(0).take(steps);
+            after.map(|breakdown| breakdown.reserved()).max()
+        };
+        let most = runs.into_iter().filter_map(reserved).max().unwrap_or_default();
+        let quarter = self.highest(&compared).get().div_ceil(4).max(1);
+        Bytes::new(quarter.saturating_mul(most.get().div_ceil(quarter)))
     }
 
     /// Whether the figure shows the run of the reader's lines, which it does at the exercise. Reads signals.
@@ -226,7 +337,8 @@ impl Chapter {
     fn with_training<T>(self, read: impl FnOnce(&Workload, &Recording, &MemoryState) -> T) -> Option<T> {
         let (played, card) = self.shown_moment().filter(|_| !self.shows_own_run())?;
         let shown = played.cards.get(card)?;
-        let of_step = |workload: &Workload| OF_A_STEP.iter().any(|place| has_category(workload, *place));
+        let of_step =
+            |workload: &Workload| [GRADIENTS, ACTIVATIONS].iter().any(|place| has_category(workload, *place));
         let run = played.runs.get(shown.run).filter(|run| of_step(&run.workload))?;
         let step = if self.is_asked(card) { shown.steps.start } else { shown.steps.end };
         let events = step.checked_sub(1).and_then(|last| run.recording.step(last)).map_or(0, |step| step.end);
