@@ -148,6 +148,23 @@ fn the_batch_moves_a_training_at_each_card_that_compares_runs() -> Result<()> {
     })
 }
 
+/// A question below the line of reading is answered: its card is read from then on, and the figure shows it.
+#[test]
+fn the_figure_shows_the_card_that_is_answered() -> Result<()> {
+    at("/#lesson=nvidia-smi", Window { width: 1366, height: 768 }, |page| {
+        page.reduced_motion(true)?;
+        page.wait_text("[data-card='1']", "What will happen?")?;
+        figure_says(page, "nvidia-smi shows 518 MiB")?;
+        page.click("[data-card='1'] .choices button:nth-child(2)")?;
+        page.wait_text("[data-card='1']", "right, your answer")?;
+        page.wait_until("location.hash.startsWith('#lesson=nvidia-smi&card=2')")?;
+        figure_says(page, "nvidia-smi shows 538 MiB")?;
+        // The card is let go once it is out of the window.
+        page.execute("document.querySelector('[data-card=\"3\"]').scrollIntoView()", &[])?;
+        page.wait_until("location.hash.startsWith('#lesson=nvidia-smi&card=4')").map(drop)
+    })
+}
+
 /// A training has its memory over time below the figure, up to the first open question.
 #[test]
 fn a_training_is_shown_over_time_up_to_an_open_question() -> Result<()> {

@@ -24,7 +24,7 @@ use crate::lessons::{GivenAnswer, OpenLesson, color_training, has_category, trai
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface;
-use crate::view::kit::{button, click, flag, text};
+use crate::view::kit::{button, click, flag, on, text};
 use crate::view::practice;
 use crate::view::prose;
 use crate::view::stage::SMALL_PX;
@@ -50,6 +50,11 @@ struct Chapter {
     /// The cards whose answer is not shown yet.
     asked: RwSignal<Vec<bool>>,
     rooms: Rooms,
+    /// The card that is read, as the window's place last said or as a link did.
+    seen: StoredValue<usize>,
+    /// A card that was answered or moved before it came to the line of reading: it is read while it is in the
+    /// window.
+    held: StoredValue<Option<usize>>,
 }
 
 /// A run over time.
@@ -90,7 +95,8 @@ pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     });
     let kept = StoredValue::new(lesson.clone());
     let rooms = Rooms::new(kept);
-    let shown = Chapter { session, lesson: kept, played, asked, rooms };
+    let (seen, held) = (StoredValue::new(0), StoredValue::new(None));
+    let shown = Chapter { session, lesson: kept, played, asked, rooms, seen, held };
     shown.follow_scroll();
     let read = Memo::new(move |_| lessons.state.with(|state| state.card));
     effect(move || rooms.make(read.get()));
@@ -149,14 +155,24 @@ impl Chapter {
     /// disabled by then.
     fn reveal(self, card: usize) {
         self.set_asked(card, false);
+        self.hold(card);
         let said = format!("[data-card='{card}'] [data-testid=answer]");
         let _ = browser::after_millis(0, move || browser::focus_first(&said));
+    }
+
+    /// Reads a card below the line of reading, so that the figure shows what the reader does there.
+    fn hold(self, card: usize) {
+        self.held.set_value(Some(card));
+        if self.seen.get_value() != card {
+            self.seen.set_value(card);
+            self.session.lessons().see_card(card);
+        }
     }
 
     /// Keeps the card of the session equal to the card that is read, and scrolls to a card that a link opens.
     fn follow_scroll(self) {
         let lessons = self.session.lessons();
-        let seen = StoredValue::new(0);
+        let (seen, held) = (self.seen, self.held);
         effect(move || {
             let card = lessons.state.with(|state| state.card);
             if seen.get_value() != card {
@@ -171,9 +187,17 @@ impl Chapter {
             // The figure covers the upper part of a narrow window.
             let is_narrow = self.session.appearance().is_narrow.get_untracked();
             let line = if is_narrow { 0.5 } else { 0.3 };
-            let card = browser::last_above("[data-card]:not([hidden])", line)
-                .and_then(|card| card.get_attribute("data-card")?.parse().ok());
-            let Some(card) = card else { return };
+            let last_above = |line: f64| {
+                let card = browser::last_above("[data-card]:not([hidden])", line)?;
+                card.get_attribute("data-card")?.parse::<usize>().ok()
+            };
+            let Some(mut card) = last_above(line) else { return };
+            let Some(of_reader) = held.try_get_value() else { return };
+            match of_reader {
+                Some(of_reader) if card < of_reader && last_above(0.9) >= Some(of_reader) => card = of_reader,
+                Some(_) => held.set_value(None),
+                None => {}
+            }
             if seen.try_get_value().is_some_and(|before| before != card) {
                 seen.set_value(card);
                 lessons.see_card(card);
@@ -371,7 +395,12 @@ impl Chapter {
         let is_hidden =
             flag(move || waits.get() && card.checked_sub(1).is_some_and(|before| self.waits(before)));
         view! {
-            <section class="chapter-card" data-card=card.to_string() hidden=is_hidden>
+            <section
+                class="chapter-card"
+                data-card=card.to_string()
+                hidden=is_hidden
+                on:input=on(move |_: ev::Event| self.hold(card))
+            >
                 <p class="quiet" hidden=flag(move || !waits.get())>
                     "The next cards come after the answer to the question above."
                 </p>
