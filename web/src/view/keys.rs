@@ -57,9 +57,9 @@ fn takes(element: &Element, key: &str) -> bool {
     match (element.tag_name().as_str(), key) {
         ("BUTTON" | "SUMMARY" | "A", " " | "Enter") => true,
         ("BUTTON", "ArrowLeft" | "ArrowRight" | "Home" | "End") => role.as_deref() == Some("tab"),
-        ("INPUT", " ") => element.get_attribute("type").as_deref() == Some("checkbox"),
+        ("INPUT", " ") => matches!(element.get_attribute("type").as_deref(), Some("checkbox" | "radio")),
         ("INPUT", "ArrowLeft" | "ArrowRight" | "ArrowUp" | "ArrowDown" | "Home" | "End") => {
-            element.get_attribute("type").as_deref() == Some("range")
+            matches!(element.get_attribute("type").as_deref(), Some("range" | "radio"))
         }
         _ => false,
     }

@@ -1,4 +1,4 @@
-//! The sliders of a lesson: values that the reader moves.
+//! The sliders of a lesson: values that the reader moves. One with few stops is a row of buttons.
 
 use blockyard_lessons::Slider;
 use leptos::ev;
@@ -6,10 +6,13 @@ use leptos::prelude::*;
 
 use crate::lessons::Presentation;
 use crate::session::Session;
-use crate::view::kit::{on, text};
+use crate::view::kit::{flag, on, text};
 
 /// In a presentation this many presses of an arrow key bring a slider from its first value to its last.
 const PRESSES: usize = 40;
+
+/// A slider of at most this many stops shows them all, as buttons of which one is pressed.
+const BUTTONS: usize = 5;
 
 /// The sliders of a card.
 pub(super) fn sliders(session: Session, all: &[Slider], card: usize) -> Vec<AnyView> {
@@ -48,6 +51,28 @@ fn slider_view(session: Session, index: usize, slider: &Slider, card: usize) -> 
         event.prevent_default();
         lessons.move_slider(index, to);
     });
+    if slider.stop_count() <= BUTTONS {
+        let stop = |place: usize| {
+            view! {
+                <label class="stop">
+                    <input
+                        type="radio" name=id.clone() value=place.to_string()
+                        prop:checked=flag(move || position() == place)
+                    />
+                    {slider.value(place)}
+                </label>
+            }
+            .into_any()
+        };
+        let stops = (0..slider.stop_count()).map(stop).collect::<Vec<_>>();
+        return view! {
+            <fieldset class="slider" data-testid=id.clone() on:input=moved on:keydown=by_key>
+                <legend>{slider.label().to_owned()}</legend>
+                <div class="stops">{stops}</div>
+            </fieldset>
+        }
+        .into_any();
+    }
     view! {
         <label class="slider">
             <span>{slider.label().to_owned()}": "<output class="value">{value}</output></span>
