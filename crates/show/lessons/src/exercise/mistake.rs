@@ -23,14 +23,16 @@ pub(super) struct KnownMistake {
 impl KnownMistake {
     /// Reads `CODE => SENTENCE`.
     pub(super) fn parse(field: &Field) -> Result<Self, LessonError> {
-        let parts = field.value.split_once("=>").map(|(code, sentence)| (code.trim(), sentence.trim()));
-        match parts.filter(|(code, sentence)| !code.is_empty() && !sentence.is_empty()) {
-            Some((code, sentence)) => Ok(Self { code: code.to_owned(), sentence: sentence.to_owned() }),
-            None => {
-                let found = field.value.clone();
-                Err(field.at.at(LessonErrorKind::Unexpected { expected: "CODE => SENTENCE", found }))
-            }
+        let unexpected = || {
+            let found = field.value.clone();
+            field.at.at(LessonErrorKind::Unexpected { expected: "CODE => SENTENCE", found })
+        };
+        let (code, sentence) = field.value.split_once("=>").ok_or_else(unexpected)?;
+        let (code, sentence) = (code.trim(), sentence.trim());
+        if code.is_empty() || sentence.is_empty() {
+            return Err(unexpected());
         }
+        Ok(Self { code: code.to_owned(), sentence: sentence.to_owned() })
     }
 
     pub(super) fn is_in(&self, text: &str) -> bool {
