@@ -1,8 +1,6 @@
 //! The categories of tensors in the workload of a lesson, by their names: a workload has no other information
 //! about the purpose of a tensor.
 
-use std::collections::BTreeMap;
-
 use blockyard_figure::{Role, Scene};
 use blockyard_record::{BlockState, Bytes, Event, MemoryState, Recording};
 use blockyard_workload::{TensorId, Workload};
@@ -102,25 +100,29 @@ pub(crate) fn training_groups(workload: &Workload, recording: &Recording) -> Vec
     }
     let mut groups = Role::CATEGORIES.map(|role| (role, vec![Bytes::ZERO]));
     let mut sums = [Bytes::ZERO; CATEGORIES.len()];
-    let mut blocks = BTreeMap::new();
     let mut state = recording.initial_state();
+    // The category and the size of an allocated block.
+    let held = |state: &MemoryState, block| {
+        let block = state.block(block)?;
+        Some((recording.name(block.allocation?).map_or(TEMPORARY, category_of), block.size))
+    };
     for step in (0..recording.step_count()).map_while(|index| recording.step(index)) {
+        let events = || (step.start..step.end).filter_map(|index| recording.event(index));
+        for event in events() {
+            if let Event::FreeRequested { block, .. } = event
+                && let Some((place, size)) = held(&state, block)
+            {
+                sums[place] = sums[place].saturating_sub(size);
+            }
+        }
         if recording.advance(&mut state, step.start, step.end).is_err() {
             return Vec::new();
         }
-        for event in (step.start..step.end).filter_map(|index| recording.event(index)) {
-            match event {
-                Event::Allocated { block, allocation, .. } => {
-                    let size = state.block(block).map_or(Bytes::ZERO, |block| block.size);
-                    let place = recording.name(allocation).map_or(TEMPORARY, category_of);
-                    blocks.insert(block, (place, size));
-                    sums[place] = sums[place].saturating_add(size);
-                }
-                Event::FreeRequested { block, .. } => {
-                    let (place, size) = blocks.remove(&block).unwrap_or_default();
-                    sums[place] = sums[place].saturating_sub(size);
-                }
-                _ => {}
+        for event in events() {
+            if let Event::Allocated { block, .. } = event
+                && let Some((place, size)) = held(&state, block)
+            {
+                sums[place] = sums[place].saturating_add(size);
             }
         }
         groups.iter_mut().zip(sums).for_each(|((_, bytes), sum)| bytes.push(sum));

@@ -1,8 +1,6 @@
 //! A chapter: a lesson with sliders, as one page that scrolls beside its figure. A value that moves plays the
 //! lesson again.
 
-use std::collections::BTreeSet;
-
 use blockyard_figure::{
     Changes, ReadRun, Role, Series, Size, Stage, StageForm, StageView, breakdown_text, read_timeline,
     timeline_text,
@@ -71,6 +69,23 @@ impl OverTime {
         let (series, groups) = (Series::new(&recording), training_groups(&run.workload, &recording));
         Self { recording, series, groups }
     }
+}
+
+/// A canvas in its area, with its words for people who do not see it.
+fn drawn(
+    class: &'static str,
+    id: &'static str,
+    area: NodeRef<html::Div>,
+    canvas: NodeRef<html::Canvas>,
+    words: Signal<String>,
+    is_hidden: Signal<bool>,
+) -> AnyView {
+    view! {
+        <div class=class node_ref=area hidden=is_hidden>
+            <canvas node_ref=canvas role="img" data-testid=id aria-label=words></canvas>
+        </div>
+    }
+    .into_any()
 }
 
 pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
@@ -252,9 +267,7 @@ impl Chapter {
             text(move || stage.with(|stage| stage.as_ref().map(|stage| stage.1.clone()).unwrap_or_default()));
         view! {
             <div class="chapter-figure">
-                <div node_ref=area>
-                    <canvas node_ref=canvas role="img" data-testid="chapter-figure" aria-label=words></canvas>
-                </div>
+                {drawn("", "chapter-figure", area, canvas, words, flag(|| false))}
                 {self.over_time()}
                 {categories(sums, has_none)}
             </div>
@@ -299,12 +312,7 @@ impl Chapter {
             })
         });
         let is_hidden = flag(move || run.with(Option::is_none));
-        view! {
-            <div class="chapter-curve" node_ref=area hidden=is_hidden>
-                <canvas node_ref=canvas role="img" data-testid="chapter-curve" aria-label=words></canvas>
-            </div>
-        }
-        .into_any()
+        drawn("chapter-curve", "chapter-curve", area, canvas, words, is_hidden)
     }
 
     /// The cards whose runs are compared with the run of a card: all runs of a model with its activations have
@@ -334,13 +342,13 @@ impl Chapter {
     fn room(self, played: &PlayedLesson, shown: usize, last: Option<usize>) -> Bytes {
         let compared = self.compared(shown);
         let run_of = |card: usize| played.cards.get(card).map(|card| card.run);
-        let runs: BTreeSet<usize> = compared.iter().filter_map(|card| run_of(*card)).collect();
-        let reserved = |run: usize| {
+        let reserved = |card: &usize| {
+            let run = run_of(*card)?;
             let steps = last.filter(|_| run_of(shown) == Some(run)).unwrap_or(usize::MAX);
             let after = played.runs.get(run)?.recording.breakdowns_from(0).take(steps);
             after.map(|breakdown| breakdown.reserved()).max()
         };
-        let most = runs.into_iter().filter_map(reserved).max().unwrap_or_default();
+        let most = compared.iter().filter_map(reserved).max().unwrap_or_default();
         let quarter = self.highest(&compared).get().div_ceil(4).max(1);
         Bytes::new(quarter.saturating_mul(most.get().div_ceil(quarter)))
     }
