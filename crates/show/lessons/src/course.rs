@@ -72,6 +72,11 @@ impl ClassUse {
     pub const fn is_presented(self) -> bool {
         matches!(self, Self::Presented | Self::WithExercise | Self::WithoutExercise)
     }
+
+    /// Whether the class solves the exercise, in class or at home.
+    pub const fn has_exercise(self) -> bool {
+        !matches!(self, Self::WithoutExercise | Self::AtHomeWithoutExercise)
+    }
 }
 
 /// A lesson in a plan.

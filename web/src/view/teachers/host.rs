@@ -75,7 +75,8 @@ fn index(address: &str, plan: &Plan, is_html: bool) -> String {
         let minutes = minutes.map(|minutes| format!(" ({minutes} min)")).unwrap_or_default();
         // The exercise is the last card.
         let cards = lesson.map_or(1, |lesson| lesson.cards);
-        let words = format!("{}{minutes}, {}", link(id, 1, title_of(id)), link(id, cards, "exercise"));
+        let exercise = planned.class_use.has_exercise().then(|| format!(", {}", link(id, cards, "exercise")));
+        let words = format!("{}{minutes}{}", link(id, 1, title_of(id)), exercise.unwrap_or_default());
         if is_html { format!("<li>{words}</li>\n") } else { format!("1. {words}\n") }
     };
     let lines: String = plan.lessons.iter().map(item).collect();
