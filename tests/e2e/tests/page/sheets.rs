@@ -14,7 +14,7 @@ fn several_lessons_share_a_class_sheet() -> Result<()> {
         ensure!(page.attribute(&id("class-sheet"), "disabled")?.is_some(), "nothing is planned");
         page.execute("location.hash = '#teachers=hand-out&class=reserved,workspaces,tensor:home'", &[])?;
         page.wait_text(&id("class-line"), "Allocated and reserved; Workspaces of cuBLAS.")?;
-        page.wait_text(&id("hand-out"), "What a tensor costs · exercise at home")?;
+        page.wait_text(&id("hand-out"), "What a tensor costs. Homework: the lesson and its exercise")?;
         page.click(&id("class-sheet"))?;
         page.wait_until("location.hash === '#handout=reserved,workspaces'")?;
         page.wait_text(".handout", "Allocated and reserved, page 1 of")?;
