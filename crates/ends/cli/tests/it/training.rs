@@ -18,12 +18,12 @@ const CARDS: [(&str, &str, &str, bool); 9] = [
     ("The parameters", "float32", "parameters", true),
     ("The forward pass keeps activations", "float32", "forward", true),
     ("The peak is where the backward pass begins", "float32", "backward-1-1", false),
-    ("Gradients and averages come, activations go", "float32", "step-1", true),
-    ("With the states there, the second step needs more", "float32", "step-2", true),
+    ("Gradients and moments come, activations go", "float32", "step-1", true),
+    ("With the moments, the second step needs more", "float32", "step-2", true),
     ("The bytes of a number", "bfloat16", "backward-1-1", false),
     ("Autocast computes in bfloat16", "autocast", "backward-1-1", false),
-    ("Checkpoints keep the input of a block alone", "checkpoint", "forward", true),
-    ("A large batch in parts", "parts", "backward-1-2", false),
+    ("A checkpoint keeps the input of a layer alone", "checkpoint", "forward", true),
+    ("A large batch as micro-batches", "parts", "backward-1-2", false),
 ];
 
 /// What an H200 printed.
