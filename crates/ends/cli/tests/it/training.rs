@@ -53,11 +53,11 @@ fn of_card(lesson: &PlayedLesson, title: &str) -> [u64; 3] {
     [u64::try_from(requested).unwrap(), memory.breakdown().allocated().get(), u64::try_from(peak).unwrap()]
 }
 
-/// The position of each slider for blocks, heads and texts; the type of the model is bfloat16.
+/// The position of each slider for layers, heads and sequences; the type of the model is bfloat16.
 fn positions(lesson: &Lesson, place: [usize; 3]) -> Vec<usize> {
     let of = |slider: &Slider| {
         let value = match slider.label() {
-            "Blocks" => place[0],
+            "Layers" => place[0],
             "Heads, each 64 wide" => place[1],
             _ => place[2],
         };

@@ -273,7 +273,7 @@ fn still_held(own: &Acts, held: usize, what: &str, made_in: u32, freed_in: Optio
     }
 }
 
-/// `None` where the order is no cause: the solution frees another tensor there, or the reader's run never makes
+/// `None` where the order explains nothing: the solution frees another tensor there, or the reader's run never makes
 /// the one that the solution makes.
 fn freed_early(own: &Acts, same: usize, place: &str, freed: usize, wanted: Option<Act>) -> Option<String> {
     let (tensor, _) = own.tensor(freed);
