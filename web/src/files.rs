@@ -211,14 +211,16 @@ impl Feature<FileSignals> {
         let is_text = file_kind(&first) == FileKind::Other || name.ends_with(JSON);
         if is_text && file.size() <= LONGEST_TEXT {
             let text = first_bytes(&file, file.size()).await.and_then(|bytes| String::from_utf8(bytes).ok());
-            let text = text.filter(|text| !text.trim().is_empty());
-            if let Some(text) = text.as_ref().filter(|text| text.trim_start().starts_with("---")) {
-                self.session.messages().work.set(None);
-                return self.open_lesson(name, text.clone(), then);
-            }
-            if text.is_some_and(|text| self.open_text(&name, &text)) {
-                self.session.messages().work.set(None);
-                return then();
+            match text.filter(|text| !text.trim().is_empty()) {
+                Some(text) if text.trim_start().starts_with("---") => {
+                    self.session.messages().work.set(None);
+                    return self.open_lesson(name, text, then);
+                }
+                Some(text) if self.open_text(&name, &text) => {
+                    self.session.messages().work.set(None);
+                    return then();
+                }
+                _ => {}
             }
         }
         self.open_recording(&name, &file, device, then);

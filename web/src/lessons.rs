@@ -13,7 +13,7 @@ pub(crate) use categories::{category_of, color_training, has_category, training_
 pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn};
 pub(crate) use exercise::{ExerciseRun, GradedExercise, grade_answer, region};
 pub(crate) use open::{LessonModule, OpenLesson};
-pub(crate) use presenting::{OverCard, Presentation, PresentationExtras, card};
+pub(crate) use presenting::{OverCard, Presentation, PresentationExtras, card, show_last_line};
 pub(crate) use progress::CardProgress;
 pub(crate) use question::{GivenAnswer, drawn_bytes};
 

@@ -198,16 +198,34 @@ pub(crate) fn card() -> Option<HtmlElement> {
     browser::find(".lesson-card")?.dyn_into().ok()
 }
 
-/// Scrolls down in a card that is longer than the screen; returns false at the end of the card, or where less
-/// than a line is below it.
+/// Scrolls down in a card that is longer than the screen; returns false at the end of the card.
 fn scroll_card(session: Session) -> bool {
     let Some(card) = card().filter(|_| !session.appearance().is_narrow.get_untracked()) else { return false };
-    let line = browser::style_of(&card, "line-height");
-    let line = line.and_then(|line| line.trim_end_matches("px").parse().ok()).unwrap_or(24.0);
-    let (top, room) = (card.scroll_top(), card.client_height());
-    let is_more = f64::from(card.scroll_height() - top - room) >= line;
-    if is_more {
-        card.set_scroll_top(top + room * 4 / 5);
+    let hidden = hidden_below(&card);
+    if hidden <= 2 {
+        return false;
     }
-    is_more
+    let far = card.client_height() * 4 / 5;
+    // A key that moves the card by less than a line seems to do nothing.
+    let far = if f64::from(hidden - far) < line_height(&card) { hidden } else { far };
+    card.set_scroll_top(card.scroll_top() + far);
+    true
+}
+
+/// Scrolls to the end of a card of which less than a line is hidden: the next key goes on.
+pub(crate) fn show_last_line(card: &HtmlElement) {
+    let hidden = hidden_below(card);
+    if card.scroll_top() == 0 && hidden > 2 && f64::from(hidden) < line_height(card) {
+        card.set_scroll_top(hidden);
+    }
+}
+
+/// How many pixels of the card are below its part in the window.
+fn hidden_below(card: &HtmlElement) -> i32 {
+    card.scroll_height() - card.scroll_top() - card.client_height()
+}
+
+fn line_height(card: &HtmlElement) -> f64 {
+    let line = browser::style_of(card, "line-height");
+    line.and_then(|line| line.trim_end_matches("px").parse().ok()).unwrap_or(24.0)
 }

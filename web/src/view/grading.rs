@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use blockyard_figure::escaped;
 use blockyard_lessons::{
-    Exercise, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, exercise_of, grades_csv, lessons, student_name,
+    Exercise, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, exercise_of, grades_csv, inlines, lessons,
+    student_name, with_code,
 };
 use blockyard_record::counted;
 use leptos::ev;
@@ -15,7 +16,7 @@ use leptos::task::spawn_local;
 
 use crate::browser;
 use crate::effect::effect;
-use crate::lessons::{ClassFile, ClassFileState, ClassSignals, HandedIn, grade_answer};
+use crate::lessons::{ClassFile, ClassFileState, ClassSignals, HandedIn, grade_answer, region};
 use crate::link::{Link, LinkTarget};
 use crate::program::loading_sentence;
 use crate::session::Session;
@@ -229,7 +230,8 @@ fn cells(file: &ClassFile) -> [String; 7] {
 }
 
 fn row(index: usize, file: &ClassFile, cells: &[String; 7]) -> String {
-    let [name, student, lesson, result, met, missed, message] = cells.each_ref().map(|cell| escaped(cell));
+    let [name, student, lesson, result, met] = [0, 1, 2, 3, 4].map(|place| escaped(&cells[place]));
+    let [missed, message] = [5, 6].map(|place| inlines(&with_code(&cells[place])));
     let is = |result: GradeResult| cells.get(3).is_some_and(|cell| cell == result.word());
     let class = if is(GradeResult::Passed) {
         "is-right"
@@ -246,7 +248,6 @@ fn row(index: usize, file: &ClassFile, cells: &[String; 7]) -> String {
             file.is_open
         )
     };
-    let (missed, message) = (with_code(&missed), with_code(&message));
     let same = if file.same_as.is_empty() {
         String::new()
     } else {
@@ -261,14 +262,6 @@ fn row(index: usize, file: &ClassFile, cells: &[String; 7]) -> String {
         "<tr class=\"{class}\"><th scope=\"row\">{name}</th><td>{student}</td><td>{lesson}</td><td>{result}</td>\
          <td>{met}</td><td>{missed}</td><td>{message}{same}</td></tr>{lines}"
     )
-}
-
-/// Escaped words, with those between backticks as code.
-fn with_code(words: &str) -> String {
-    let pieces = words.split('`').enumerate();
-    pieces
-        .map(|(place, piece)| if place % 2 == 0 { piece.to_owned() } else { format!("<code>{piece}</code>") })
-        .collect()
 }
 
 /// The exercises of all lessons, once the first file is graded.
@@ -379,7 +372,7 @@ async fn grade(
         return failed(lesson, why, text);
     };
     let lines = own_lines(exercise, &text);
-    let is_start = written(&lines).eq(written(&own_lines(exercise, exercise.start())));
+    let is_start = written(&lines).eq(written(&region(exercise)));
     match run(class, exercise, text).await {
         Ok(grade) => Graded { row: GradeRow::of(name, id, exercise, &grade), lines, is_start },
         Err(why) => Graded { is_start, ..failed(id, &why, lines) },
@@ -445,6 +438,6 @@ mod tests {
 
     #[test]
     fn words_between_backticks_are_code() {
-        assert_eq!(with_code("the `assert` of line 3"), "the <code>assert</code> of line 3");
+        assert_eq!(inlines(&with_code("the `assert` of line 3")), "the <code>assert</code> of line 3");
     }
 }

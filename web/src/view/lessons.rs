@@ -87,12 +87,14 @@ fn planned(session: Session, ids: &str) -> AnyView {
     .into_any()
 }
 
+/// The card of a lesson's exercise, from 0: the last one.
+pub(super) fn exercise_card(id: &str, listed: &[ListedLesson]) -> usize {
+    listed.iter().find(|lesson| lesson.id == id).map_or(0, |lesson| lesson.cards.saturating_sub(1))
+}
+
 /// What a class does with a lesson of a plan and where its exercise is, as HTML.
 pub(super) fn use_words(planned: &PlannedLesson, listed: &[ListedLesson]) -> String {
-    let id = planned.id;
-    // The exercise is the last card.
-    let cards = listed.iter().find(|lesson| lesson.id == id).map_or(1, |lesson| lesson.cards);
-    let exercise = card_link(id, cards.saturating_sub(1), "exercise");
+    let exercise = card_link(planned.id, exercise_card(planned.id, listed), "exercise");
     match planned.class_use {
         ClassUse::Presented => format!("In class. <b>Homework</b>: the {exercise}"),
         ClassUse::WithExercise => format!("In class, with the {exercise}"),

@@ -15,7 +15,7 @@ use web_sys::Element;
 
 use crate::browser;
 use crate::effect::effect;
-use crate::lessons::{OpenLesson, OverCard, Presentation, PresentationExtras, card};
+use crate::lessons::{OpenLesson, OverCard, Presentation, PresentationExtras, card, show_last_line};
 use crate::link::LinkTarget;
 use crate::navigation::Place;
 use crate::session::Session;
@@ -103,6 +103,7 @@ fn fit(session: Session, is_on: bool) {
             return;
         }
     }
+    show_last_line(&card);
 }
 
 /// Keeps the page's letters and the browser's whole screen as the session has it, goes on with a presentation

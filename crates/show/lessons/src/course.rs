@@ -67,6 +67,15 @@ pub enum ClassUse {
     AtHomeWithoutExercise,
 }
 
+/// The uses with their words in the text of a plan.
+const USES: [(ClassUse, &str); 5] = [
+    (ClassUse::Presented, ""),
+    (ClassUse::WithExercise, "exercise"),
+    (ClassUse::WithoutExercise, "only"),
+    (ClassUse::AtHome, "home"),
+    (ClassUse::AtHomeWithoutExercise, "read"),
+];
+
 impl ClassUse {
     /// Whether the lesson is presented; else it is for home.
     pub const fn is_presented(self) -> bool {
@@ -98,16 +107,6 @@ impl PlannedLesson {
             ClassUse::Presented | ClassUse::WithoutExercise => class_minutes(self.id),
             ClassUse::WithExercise => class_minutes(self.id) + EXERCISE_MINUTES,
             ClassUse::AtHome | ClassUse::AtHomeWithoutExercise => 0,
-        }
-    }
-
-    const fn word(&self) -> &'static str {
-        match self.class_use {
-            ClassUse::Presented => "",
-            ClassUse::WithExercise => ":exercise",
-            ClassUse::WithoutExercise => ":only",
-            ClassUse::AtHome => ":home",
-            ClassUse::AtHomeWithoutExercise => ":read",
         }
     }
 }
@@ -188,13 +187,8 @@ impl Plan {
         for part in text.split(',') {
             let (id, word) = part.split_once(':').unwrap_or((part, ""));
             let Some(known) = course().find(|lesson| lesson.id == current_id(id)) else { continue };
-            let class_use = match word {
-                "exercise" => ClassUse::WithExercise,
-                "only" => ClassUse::WithoutExercise,
-                "home" => ClassUse::AtHome,
-                "read" => ClassUse::AtHomeWithoutExercise,
-                _ => ClassUse::Presented,
-            };
+            let named = USES.iter().find(|(_, known)| *known == word);
+            let class_use = named.map_or(ClassUse::Presented, |(class_use, _)| *class_use);
             if plan.use_of(known.id).is_none() {
                 plan.lessons.push(PlannedLesson { id: known.id, class_use });
             }
@@ -264,7 +258,11 @@ impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (place, planned) in self.lessons.iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
-            write!(f, "{comma}{}{}", planned.id, planned.word())?;
+            write!(f, "{comma}{}", planned.id)?;
+            let word = USES.iter().find(|(class_use, _)| *class_use == planned.class_use);
+            if let Some((_, word)) = word.filter(|(_, word)| !word.is_empty()) {
+                write!(f, ":{word}")?;
+            }
         }
         Ok(())
     }

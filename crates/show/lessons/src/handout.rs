@@ -393,7 +393,8 @@ fn write_answers(out: &mut String, lesson: &PlayedLesson) -> Result<(), Recordin
     Ok(())
 }
 
-pub(crate) fn inlines(text: &[Inline]) -> String {
+/// A sentence as HTML.
+pub fn inlines(text: &[Inline]) -> String {
     text.iter()
         .map(|inline| match inline {
             Inline::Text(text) | Inline::Value { text, .. } => escaped(text),

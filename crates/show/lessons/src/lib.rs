@@ -144,7 +144,7 @@ pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeErr
 pub use glossary::{Glossary, GlossaryEntry};
 pub use grade_row::{GRADE_COLUMNS, GradeResult, GradeRow, exercise_of, grades_csv};
 pub use handed_in::{ArchiveFile, archive_files, student_name};
-pub use handout::{Handout, card_figure, card_stage, handout};
+pub use handout::{Handout, card_figure, card_stage, handout, inlines};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;
 pub use played::{MeasuredMemory, PlayedCard, PlayedLesson, PlayedRun};

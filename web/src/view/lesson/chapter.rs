@@ -5,7 +5,7 @@ use blockyard_figure::{
     Changes, ReadRun, Role, Series, Size, Stage, StageForm, StageView, breakdown_text, read_timeline,
     timeline_text,
 };
-use blockyard_lessons::{LessonQuestion, PlayedCard, PlayedLesson, PlayedRun, card_stage};
+use blockyard_lessons::{LessonQuestion, PlayedCard, PlayedLesson, card_stage};
 use blockyard_record::{Bytes, MemoryState, Recording};
 use blockyard_workload::Workload;
 use leptos::ev;
@@ -58,16 +58,22 @@ struct Chapter {
 /// A run over time.
 #[derive(Debug)]
 struct OverTime {
-    recording: Recording,
+    played: PtrEq<PlayedLesson>,
+    /// The index of the run.
+    index: usize,
     series: Series,
     groups: Vec<(Role, Vec<Bytes>)>,
 }
 
 impl OverTime {
-    fn of(run: &PlayedRun) -> Self {
-        let recording = run.recording.clone();
-        let (series, groups) = (Series::new(&recording), training_groups(&run.workload, &recording));
-        Self { recording, series, groups }
+    fn of(played: PtrEq<PlayedLesson>, index: usize) -> Option<Self> {
+        let run = played.runs.get(index)?;
+        let (series, groups) = (Series::new(&run.recording), training_groups(&run.workload, &run.recording));
+        Some(Self { played, index, series, groups })
+    }
+
+    fn recording(&self) -> Option<&Recording> {
+        Some(&self.played.runs.get(self.index)?.recording)
     }
 }
 
@@ -283,12 +289,13 @@ impl Chapter {
         let run = Memo::new(move |_| {
             let (played, card) = self.shown_moment().filter(|_| !self.shows_own_run())?;
             let index = played.cards.get(card)?.run;
-            let run = played.runs.get(index)?;
             // A slider does not take the figure away.
             let steps = |lesson: &PtrEq<OpenLesson>| Some(lesson.runs.get(index)?.recording.step_count());
-            (self.lesson.with_value(steps)? >= FEW_STEPS).then(|| PtrEq::new(OverTime::of(run)))
+            let is_long = self.lesson.with_value(steps)? >= FEW_STEPS;
+            is_long.then(|| OverTime::of(played, index))?.map(PtrEq::new)
         });
-        let moment = move || {
+        // The room of the axis, the step up to which the reader sees the run, and the step of the moment.
+        let moment = Memo::new(move |_| {
             let (played, card) = self.shown_moment()?;
             let shown = played.cards.get(card)?;
             let is_open = |(index, card): (usize, &PlayedCard)| card.run == shown.run && self.is_asked(index);
@@ -296,20 +303,22 @@ impl Chapter {
             let last = last.map(|(_, card)| card.steps.start);
             let step = if self.is_asked(card) { shown.steps.start } else { shown.steps.end };
             Some((self.room(&played, card, last), last, step))
-        };
+        });
         surface::keep_drawn(self.session, canvas, size, move |size: Size| {
-            let (run, (highest, last, step)) = (run.get()?, moment()?);
+            let (run, (highest, last, step)) = (run.get()?, moment.get()?);
             let read = ReadRun { last, highest, groups: run.groups.clone() };
-            Some(read_timeline(&run.series, &run.recording, &read, step, size))
+            Some(read_timeline(&run.series, run.recording()?, &read, step, size))
         });
         let words = text(move || {
             // The words about the whole run would answer a question.
-            if moment().is_some_and(|(_, last, _)| last.is_some()) {
+            if moment.get().is_some_and(|(_, last, _)| last.is_some()) {
                 return "Memory over time, up to the open question.".to_owned();
             }
             run.with(|run| {
-                run.as_ref().map(|run| timeline_text(&run.series, &run.recording)).unwrap_or_default()
+                let run = run.as_ref()?;
+                Some(timeline_text(&run.series, run.recording()?))
             })
+            .unwrap_or_default()
         });
         let is_hidden = flag(move || run.with(Option::is_none));
         drawn("chapter-curve", "chapter-curve", area, canvas, words, is_hidden)

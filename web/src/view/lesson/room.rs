@@ -74,7 +74,7 @@ impl Rooms {
         Self { lesson, words: RwSignal::new(vec![Vec::new(); count]) }
     }
 
-    /// Makes room on a card that is read and on the next, before the reader comes to it.
+    /// Makes room on the card that is read, and on the next card.
     pub(super) fn make(self, card: usize) {
         let of_card = |card| self.places(card).into_iter().map(move |places| (card, places));
         self.try_places([card + 1, card].into_iter().flat_map(of_card).collect());

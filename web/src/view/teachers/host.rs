@@ -8,7 +8,7 @@ use crate::browser;
 use crate::link::LinkTarget;
 use crate::session::Session;
 use crate::view::kit::{button, check, click, select, text};
-use crate::view::lessons::summaries;
+use crate::view::lessons::{exercise_card, summaries};
 
 pub(super) fn host(session: Session) -> Vec<AnyView> {
     let mut content = vec![marked(
@@ -73,9 +73,8 @@ fn index(address: &str, plan: &Plan, is_html: bool) -> String {
         let lesson = listed.iter().find(|lesson| lesson.id == id);
         let minutes = lesson.and_then(|lesson| lesson.minutes);
         let minutes = minutes.map(|minutes| format!(" ({minutes} min)")).unwrap_or_default();
-        // The exercise is the last card.
-        let cards = lesson.map_or(1, |lesson| lesson.cards);
-        let exercise = planned.class_use.has_exercise().then(|| format!(", {}", link(id, cards, "exercise")));
+        let exercise = || format!(", {}", link(id, exercise_card(id, &listed) + 1, "exercise"));
+        let exercise = planned.class_use.has_exercise().then(exercise);
         let words = format!("{}{minutes}{}", link(id, 1, title_of(id)), exercise.unwrap_or_default());
         if is_html { format!("<li>{words}</li>\n") } else { format!("1. {words}\n") }
     };
