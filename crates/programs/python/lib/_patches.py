@@ -47,6 +47,51 @@ def _install_random():
     random.seed(0)
 
 
+def _install_streams():
+    import io
+
+    class BytesIO(io.BytesIO):
+        """A stream whose bytes, and their number, are not known once `torch.save` has written a state into it."""
+
+        has_state = is_at_end = False
+
+        def seek(self, offset, whence=0):
+            self.is_at_end = whence == 2
+            return self.tell() if self.has_state and self.is_at_end else super().seek(offset, whence)
+
+        def tell(self):
+            if not (self.has_state and self.is_at_end):
+                return super().tell()
+            import torch
+
+            return torch.UnknownNumber(torch.int64)
+
+        def _refuse(self, *arguments):
+            if self.has_state:
+                raise NotImplementedError("the bytes of a saved state are not made here; tell() prints their number as ?")
+
+        def read(self, size=-1):
+            return self._refuse() or super().read(size)
+
+        def getvalue(self):
+            return self._refuse() or super().getvalue()
+
+        def getbuffer(self):
+            return _Bytes(self) if self.has_state else super().getbuffer()
+
+    class _Bytes:
+        nbytes = property(lambda self: self.stream.tell())
+
+        def __init__(self, stream):
+            self.stream = stream
+            stream.is_at_end = True
+
+        def __len__(self):
+            self.stream._refuse()
+
+    io.BytesIO = BytesIO
+
+
 def _install_threads():
     import threading
 
@@ -129,6 +174,7 @@ def install(program):
     _install_environment()
     _install_time()
     _install_random()
+    _install_streams()
     if sys.platform != "emscripten":
         _install_threads()
 

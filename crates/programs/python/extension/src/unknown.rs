@@ -1,8 +1,8 @@
-//! Numbers that are not known stay unknown in `float(x)`, `"%.4f" % x` and `values[x]`, where Python itself would
-//! ask for the number.
+//! Numbers that are not known stay unknown in `float(x)`, `int(x)`, `"%.4f" % x` and `values[x]`, where Python itself
+//! would ask for the number.
 //!
-//! The first two are functions of Python's own classes, which a program cannot replace. [`patch`] replaces them in the
-//! classes' tables of functions.
+//! The first three are functions of Python's own classes, which a program cannot replace. [`patch`] replaces them in
+//! the classes' tables of functions.
 #![expect(unsafe_code, reason = "the tables of functions of Python's classes are structures of C")]
 
 use std::cell::Cell;
@@ -10,7 +10,9 @@ use std::ffi::c_ulong;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::type_object::PyTypeInfo;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use crate::objects;
@@ -86,14 +88,23 @@ thread_local! {
     static PERCENT: Cell<Option<ffi::binaryfunc>> = const { Cell::new(None) };
     /// Python's own function for `float(value)`.
     static FLOAT: Cell<Option<ffi::newfunc>> = const { Cell::new(None) };
+    /// Python's own function for `int(value)`.
+    static INT: Cell<Option<ffi::newfunc>> = const { Cell::new(None) };
+}
+
+/// Whether an object is an unknown number.
+fn is_number_unknown(object: &Bound<'_, PyAny>) -> bool {
+    is_of_class(object, "UnknownNumber")
 }
 
 /// Whether an object is an unknown number, or a number of our `NumPy` whose last digits are not known.
 fn is_unknown(object: &Bound<'_, PyAny>) -> bool {
-    ["UnknownNumber", "NearNumber"].into_iter().any(|name| {
-        objects::get(object.py(), name)
-            .is_some_and(|class| object.get_type().is_subclass(&class).unwrap_or(false))
-    })
+    is_number_unknown(object) || is_of_class(object, "NearNumber")
+}
+
+fn is_of_class(object: &Bound<'_, PyAny>, name: &str) -> bool {
+    objects::get(object.py(), name)
+        .is_some_and(|class| object.get_type().is_subclass(&class).unwrap_or(false))
 }
 
 fn is_ours(value: &Bound<'_, PyAny>) -> bool {
@@ -141,18 +152,27 @@ unsafe extern "C" fn percent(text: *mut ffi::PyObject, values: *mut ffi::PyObjec
     }
 }
 
-/// `float(value)`: the unknown number itself; `None` where Python's own function is to run.
-fn unknown_float<'py>(arguments: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+/// `float(value)` or `int(value)` of an unknown number is unknown, too; `None` where Python's own function is to run.
+/// A tensor is asked by `method`, whose known answers are of the class `T`.
+fn unknown_number<'py, T: PyTypeInfo>(
+    arguments: &Bound<'py, PyAny>,
+    method: &str,
+    is_unknown: fn(&Bound<'py, PyAny>) -> bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Ok(arguments) = arguments.cast::<PyTuple>() else { return Ok(None) };
     if arguments.len() != 1 {
         return Ok(None);
     }
     let mut value = arguments.get_item(0)?;
     if value.is_instance_of::<PyTensor>() {
-        value = value.call_method0("__float__")?;
-        if value.is_exact_instance_of::<PyFloat>() {
+        value = value.call_method0(method)?;
+        if value.is_exact_instance_of::<T>() {
             return Ok(Some(value));
         }
+    }
+    if is_number_unknown(&value) {
+        let class = T::type_object(value.py());
+        return value.call_method1(intern!(value.py(), "_of"), (class,)).map(Some);
     }
     Ok(Some(value).filter(is_unknown))
 }
@@ -162,21 +182,46 @@ unsafe extern "C" fn new_float(
     arguments: *mut ffi::PyObject,
     keywords: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: Python calls the function while it is attached.
+    // SAFETY: Python calls the function while it is attached, and keeps the arguments alive.
+    unsafe { new_number::<PyFloat>(class, [arguments, keywords], "__float__", is_unknown, FLOAT.get()) }
+}
+
+/// A number whose last digits are not known has a whole part.
+unsafe extern "C" fn new_int(
+    class: *mut ffi::PyTypeObject,
+    arguments: *mut ffi::PyObject,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls the function while it is attached, and keeps the arguments alive.
+    unsafe { new_number::<PyInt>(class, [arguments, keywords], "__int__", is_number_unknown, INT.get()) }
+}
+
+/// Creates a number of the class `T`, by Python's `own` function where no argument is unknown.
+///
+/// # Safety
+/// Python is attached and keeps the arguments alive.
+unsafe fn new_number<T: PyTypeInfo>(
+    class: *mut ffi::PyTypeObject,
+    [arguments, keywords]: [*mut ffi::PyObject; 2],
+    method: &str,
+    is_unknown: fn(&Bound<'_, PyAny>) -> bool,
+    own: Option<ffi::newfunc>,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise.
     let python = unsafe { Python::assume_attached() };
-    if class == &raw mut ffi::PyFloat_Type && !arguments.is_null() {
-        // SAFETY: the caller keeps the arguments alive.
+    if class == T::type_object_raw(python) && !arguments.is_null() {
+        // SAFETY: the caller's promise.
         let arguments = unsafe { Bound::from_borrowed_ptr(python, arguments) };
-        match unknown_float(&arguments) {
+        match unknown_number::<T>(&arguments, method, is_unknown) {
             Ok(None) => {}
             Ok(Some(value)) => return value.into_ptr(),
             Err(exception) => return into_pointer(python, Err(exception)),
         }
     }
-    match FLOAT.get() {
+    match own {
         // SAFETY: the arguments are those that Python passed.
         Some(own) => unsafe { own(class, arguments, keywords) },
-        None => into_pointer(python, Err(PyRuntimeError::new_err("Python has no float()"))),
+        None => into_pointer(python, Err(PyRuntimeError::new_err("Python has no such function"))),
     }
 }
 
@@ -195,23 +240,28 @@ fn item<'py>(values: Bound<'py, PyAny>, key: Bound<'py, PyAny>) -> PyResult<Boun
     values.get_item(key)
 }
 
-/// Replaces Python's functions for `text % values` and `float(value)`, once.
+/// Replaces Python's functions for `text % values`, `float(value)` and `int(value)`, once.
 #[pyfunction]
 fn patch() {
     if PERCENT.get().is_some() {
         return;
     }
-    // SAFETY: both classes are static, their layout is that of `TypeObject` (a test calls both functions under
+    // SAFETY: the classes are static, their layout is that of `TypeObject` (a test calls the functions under
     // each Python), and no other thread runs Python while this one is attached.
     unsafe {
         let text = (&raw mut ffi::PyUnicode_Type).cast::<TypeObject>();
         let numbers = (*text).as_number;
         PERCENT.set((*numbers).remainder.replace(percent));
-        let float = (&raw mut ffi::PyFloat_Type).cast::<TypeObject>();
-        FLOAT.set((*float).new.replace(new_float));
-        // The short way to a call would go around `new`.
-        (*float).vectorcall = 0;
-        ffi::PyType_Modified(&raw mut ffi::PyFloat_Type);
+        for (class, own, new) in [
+            (&raw mut ffi::PyFloat_Type, &FLOAT, new_float as ffi::newfunc),
+            (&raw mut ffi::PyLong_Type, &INT, new_int),
+        ] {
+            let table = class.cast::<TypeObject>();
+            own.with(|own| own.set((*table).new.replace(new)));
+            // The short way to a call would go around `new`.
+            (*table).vectorcall = 0;
+            ffi::PyType_Modified(class);
+        }
     }
 }
 

@@ -115,7 +115,7 @@ class UnknownNumber:
     def _refuse(self, *arguments):
         raise ValueError(
             "the program needs the value of a number that lies on the GPU or is random, which is not computed here; "
-            "use a number in its place, or leave out int(): the number itself prints as ?"
+            "use a number in its place: such a number can be printed and computed with, and prints as ?"
         )
 
     def __index__(self):
@@ -128,6 +128,14 @@ class UnknownNumber:
 
     __int__ = __trunc__ = __floor__ = __ceil__ = __float__ = __complex__ = __hash__ = _refuse
     is_integer = as_integer_ratio = hex = _refuse
+
+    def _of(self, kind):
+        """What `int` or `float` gives of this number."""
+        import torch
+
+        if kind is int:
+            return UnknownNumber(torch.int64)
+        return self if self.dtype is None or self.dtype.is_floating_point else UnknownNumber()
 
     def __repr__(self):
         return "?"

@@ -112,32 +112,55 @@ class _Stored:
 
 
 class _StoredModule:
+    """A whole module in a file: a copy in which stored tensors are in the places of its tensors."""
+
     def __init__(self, module):
-        self.device = next((p.device for p in module.parameters()), torch.device("cpu"))
         import copy
 
+        tensors = [*module.parameters(), *module.buffers()]
         # A copy on the GPU would take memory there that saving does not take.
-        self.state = _to_host(module.state_dict(), {})
-        self.shell = copy.copy(module)
+        self.stored = [_Stored(tensor) for tensor in tensors]
+        self.module = copy.deepcopy(module, {id(t): stored for t, stored in zip(tensors, self.stored)})
 
     def load(self, place):
-        raise NotImplementedError(
-            "torch.load of a whole module is not modeled here: save its state_dict() and load that into a new module"
-        )
+        import copy
+
+        return copy.deepcopy(self.module, {id(stored): stored.load(place) for stored in self.stored})
 
 
-def _from_host(value, place):
+def _refuse_module(module):
+    import pickle
+
+    name = f"{type(module).__module__}.{type(module).__qualname__}"
+    raise pickle.UnpicklingError(
+        "Weights only load failed. This file can still be loaded, to do so you have two options, "
+        "\033[1mdo those steps only if you trust the source of the checkpoint\033[0m. \n\t(1) In PyTorch 2.6, we changed "
+        "the default value of the `weights_only` argument in `torch.load` from `False` to `True`. Re-running "
+        "`torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code "
+        "execution. Do it only if you got the file from a trusted source.\n\t(2) Alternatively, to load with "
+        "`weights_only=True` please check the recommended steps in the following error message.\n\tWeightsUnpickler "
+        f"error: Unsupported global: GLOBAL {name} was not an allowed global by default. Please use "
+        f"`torch.serialization.add_safe_globals([{name}])` or the `torch.serialization.safe_globals([{name}])` context "
+        "manager to allowlist this global if you trust this class/function.\n\nCheck the documentation of torch.load to "
+        "learn more about types accepted by default with weights_only "
+        "https://pytorch.org/docs/stable/generated/torch.load.html."
+    )
+
+
+def _from_host(value, place, weights_only):
+    if isinstance(value, _StoredModule) and weights_only:
+        _refuse_module(value.module)
     if isinstance(value, (_Stored, _StoredModule)):
         return value.load(place)
     if isinstance(value, dict):
         made = type(value)()
         for key, item in value.items():
-            made[key] = _from_host(item, place)
+            made[key] = _from_host(item, place, weights_only)
         return made
     if isinstance(value, tuple):
-        items = [_from_host(item, place) for item in value]
+        items = [_from_host(item, place, weights_only) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return [_from_host(item, place) for item in value] if isinstance(value, list) else value
+    return [_from_host(item, place, weights_only) for item in value] if isinstance(value, list) else value
 
 
 def save(obj, f, pickle_module=None, pickle_protocol=2, **kwargs):
@@ -148,6 +171,8 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, **kwargs):
         _store(f.name, stored)
     else:
         _streams[f] = stored
+        if hasattr(f, "has_state"):
+            f.has_state = f.is_at_end = True
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, **kwargs):
@@ -160,7 +185,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
             return torch.device(map_location.get(str(device), device))
         return device if callable(map_location) and not isinstance(map_location, str) else torch.device(map_location)
 
-    return _from_host(stored, place)
+    return _from_host(stored, place, weights_only)
 
 
 def add_safe_globals(globals):

@@ -24,7 +24,7 @@ fn numbers_that_nobody_knows_stay_unknown_in_arrays() {
         print(np.mean(losses), np.std(losses), np.argmax(losses), f'{np.mean(losses):.3f}', np.array(losses))\n\
         print((a.argmax(axis=1) == np.array([0, 1, 2, 0])).mean(), a.mean(axis=0), a.shape, a.dtype)\n\
         print(np.percentile(losses, 50), np.array(losses) > 0.5, np.abs(losses), np.concatenate([losses, losses]).shape)\n\
-        for use in (lambda: np.save('x.npy', losses), lambda: a[a > 0], lambda: np.unique(a), lambda: int(np.mean(losses))):\n    \
+        for use in (lambda: np.save('x.npy', losses), lambda: a[a > 0], lambda: np.unique(a), lambda: range(int(np.mean(losses)))):\n    \
             try:\n        use()\n        print('wrong')\n    except ValueError as error:\n        print('not computed here' in str(error))\n");
     assert_eq!(finished.traceback, None);
     let expected =

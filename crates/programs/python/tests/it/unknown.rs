@@ -13,6 +13,38 @@ fn a_number_that_nobody_knows_prints_as_a_question_mark_however_it_is_formatted(
 }
 
 #[test]
+fn a_whole_number_of_an_unknown_number_is_unknown_until_a_size_is_made_of_it() {
+    let (printed, finished) = run("import torch\nx = torch.ones(2, device='cuda').sum()\n\
+                                   print(int(x), f'{int(x.item()):5d}', int(x) // 2, int('12', 16), int(3.7), int(True), int(torch.tensor(5)))\n\
+                                   print(torch.roll(torch.ones(4, device='cuda'), int(x)).shape, isinstance(7, int), int())\n\
+                                   class Large(int):\n    pass\n\
+                                   print(Large(4), int(b'5'), int(' 6 '))\ntorch.zeros(int(x))\n");
+    assert_eq!(printed, "?     ? ? 18 3 1 5\ntorch.Size([4]) True 0\n4 5 6\n", "{:?}", finished.traceback);
+    assert!(finished.traceback.is_some_and(|text| text.contains("depends on a value")));
+}
+
+/// PyTorch writes more bytes of a view than of its clone; how many is not known here.
+#[test]
+fn the_size_of_a_state_in_a_stream_is_not_known_and_the_state_comes_back() {
+    let (printed, finished) = run("import io, torch\nfrom torch import nn\nbuffer = io.BytesIO()\n\
+                                   torch.save({'w': torch.ones(2, device='cuda')}, buffer)\n\
+                                   print(buffer.tell(), buffer.getbuffer().nbytes, buffer.seek(0, 2), buffer.seek(0), buffer.tell())\n\
+                                   print(torch.load(buffer)['w'].shape)\nnet, whole = nn.Linear(2, 3).cuda(), io.BytesIO()\ntorch.save(net, whole)\n\
+                                   before = torch.cuda.memory_allocated()\n\
+                                   try:\n    torch.load(whole)\nexcept Exception as error:\n    print(type(error).__name__, str(error)[:24])\n\
+                                   copy = torch.load(whole, weights_only=False)\n\
+                                   print(copy, copy.weight.device, copy.weight is net.weight, torch.cuda.memory_allocated() - before)\n\
+                                   other = io.BytesIO(b'abc')\nprint(other.read(), other.tell(), other.getvalue(), len(other.getbuffer()))\n\
+                                   len(buffer.getvalue())\n");
+    assert_eq!(
+        printed,
+        "? ? ? 0 0\ntorch.Size([2])\nUnpicklingError Weights only load failed\n\
+         Linear(in_features=2, out_features=3, bias=True) cuda:0 False 1024\nb'abc' 3 b'abc' 3\n"
+    );
+    assert!(finished.traceback.is_some_and(|text| text.contains("tell() prints their number as ?")));
+}
+
+#[test]
 fn a_check_for_numbers_gone_wrong_does_not_end_the_program_and_is_noted() {
     let (printed, finished) = run("import math, torch\nx = torch.ones(2, device='cuda').sum().item()\n\
                                    if not math.isfinite(x):\n    print('stopped')\nprint(math.isnan(x), math.isinf(x), math.isfinite(1e308 * 10))\n\

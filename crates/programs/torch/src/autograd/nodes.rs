@@ -267,6 +267,7 @@ nodes! {
     RollBackward0
     Rot90Backward0
     RoundBackward0
+    RoundBackward1
     RreluWithNoiseBackward0
     RreluWithNoiseBackward1
     RreluWithNoiseBackwardBackward0

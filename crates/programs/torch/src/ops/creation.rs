@@ -136,6 +136,9 @@ fn make_tensor(shape: &[i64], options: &Options, value: Option<Scalar>) -> Resul
 fn finish(tensor: Tensor, options: &Options) -> Result<Value> {
     tensor.storage().set_category(Category::Input);
     if options.requires_grad {
+        if !tensor.dtype().is_differentiable() {
+            return runtime("Only Tensors of floating point and complex dtype can require gradients");
+        }
         tensor.set_requires_grad(true)?;
         tensor.storage().set_category(Category::Parameter);
     }

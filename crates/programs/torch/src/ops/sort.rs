@@ -386,21 +386,20 @@ pub(crate) fn flip(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
     Ok(output)
 }
 
-/// `roll`.
-fn roll(tensor: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
+/// `roll`: one kernel for each dimension, whatever the shift is.
+fn roll(tensor: &Tensor, _shifts: Unread, dims: &[i64]) -> Result<Tensor> {
     if dims.is_empty() {
-        let flat = roll(&views::reshape(tensor, &[-1])?, shifts, &[0])?;
+        let flat = roll(&views::reshape(tensor, &[-1])?, Unread, &[0])?;
         return views::view(&flat, &tensor.shape());
     }
     let mut result = tensor.clone();
-    for (shift, dim) in shifts.iter().zip(dims) {
+    for &dim in dims {
         let rolled = {
             let read = contiguous(&result)?;
             empty_like_as(&read, read.dtype(), MemoryFormat::Contiguous)?
         };
-        let (shift, dim) = (*shift, *dim);
         record(nodes::RollBackward0, &[&result], &[&rolled], &[], move |_, grads| {
-            Ok(vec![Some(roll(first(grads)?, &[shift.saturating_neg()], &[dim])?)])
+            Ok(vec![Some(roll(first(grads)?, Unread, &[dim])?)])
         })?;
         result = rolled;
     }

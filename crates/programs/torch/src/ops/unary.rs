@@ -134,7 +134,6 @@ unary! {
     "sign" SIGN SignBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::sign) => zero;
     "ceil" CEIL CeilBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::ceil) => zero;
     "floor" FLOOR FloorBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::floor) => zero;
-    "round" ROUND RoundBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::round_to_even) => zero;
     "trunc" TRUNC TruncBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::trunc) => zero;
     "frac" FRAC FracBackward0: dtype Promoted, saves Nothing, float32 false, values None => unchanged;
     composed "exp" EXP ExpBackward0: dtype Float, saves Output, float32 true, values None => mul;
@@ -380,6 +379,31 @@ fn log_sigmoid(tensor: &Tensor) -> Result<Tensor> {
     Ok(output)
 }
 
+static ROUND: Unary = Unary {
+    node: nodes::RoundBackward0,
+    rule: Rule::Promoted,
+    saves: Saves::Nothing,
+    keeps_result_in_place: false,
+    is_full: false,
+    function: Some(host_values::round_to_even),
+    backward: zero,
+};
+
+/// `round` to a number of decimals.
+static ROUND_TO_DECIMALS: Unary = Unary {
+    node: nodes::RoundBackward1,
+    rule: Rule::Promoted,
+    saves: Saves::Nothing,
+    keeps_result_in_place: false,
+    is_full: false,
+    function: None,
+    backward: zero,
+};
+
+fn rounding(decimals: i64) -> &'static Unary {
+    if decimals == 0 { &ROUND } else { &ROUND_TO_DECIMALS }
+}
+
 /// `nan_to_num`: `grad * at::isfinite(self)`.
 fn nan_to_num(tensor: &Tensor, in_place: bool) -> Result<Tensor> {
     let original = if in_place { kept_for_gradient(tensor)? } else { None };
@@ -398,6 +422,12 @@ fn nan_to_num(tensor: &Tensor, in_place: bool) -> Result<Tensor> {
 
 /// The operators whose functions are written out here.
 pub(crate) const OTHERS: &[Entry] = &[
+    op!("round(Tensor self, *, int decimals=0)", |tensor: &Tensor, decimals: i64| {
+        rounding(decimals).call(tensor)
+    }),
+    op!("round_(Tensor self, *, int decimals=0)", |tensor: &Tensor, decimals: i64| {
+        rounding(decimals).call_in_place(tensor)
+    }),
     op!("gelu(Tensor self, *, str approximate=none)", gelu),
     op!("isinf(Tensor self)", isinf),
     op!("isfinite(Tensor self)", isfinite),

@@ -99,7 +99,8 @@ class Module:
                             return changed[0] if isinstance(changed, tuple) else changed
 
                 # The hook of the module before, which made the tensor, runs later.
-                arg._backward_hooks.move_to_end(arg.register_hook(run).id, last=False)
+                handle = arg.register_hook(run)
+                arg._backward_hooks.move_to_end(handle.id, last=False)
                 return args
         state["at_output"] = hooks
         return args

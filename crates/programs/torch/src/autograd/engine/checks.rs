@@ -21,6 +21,7 @@ const CONSTANT: &[&str] = &[
     nodes::FloorBackward0,
     nodes::PowBackward0,
     nodes::RoundBackward0,
+    nodes::RoundBackward1,
     nodes::SignBackward0,
     nodes::TruncBackward0,
     nodes::ZeroBackward0,
