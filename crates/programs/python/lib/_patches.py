@@ -68,7 +68,9 @@ def _install_streams():
 
         def _refuse(self, *arguments):
             if self.has_state:
-                raise NotImplementedError("the bytes of a saved state are not made here; tell() prints their number as ?")
+                raise NotImplementedError(
+                    "the bytes of a saved state are not made here; tell() prints their number as ?"
+                )
 
         def read(self, size=-1):
             return self._refuse() or super().read(size)
