@@ -88,7 +88,8 @@ library |= sources("/replaced")
 library["_left_out.py"] = f"NAMES = {missing}".encode()
 write("library.zip", library)
 # The packages, and fallbacks for those that a program may bring itself: two folders of the archive.
+packages = {"lib": "/ours/lib", "fallbacks": "/ours/fallbacks", "lib/blockyard_keepers": "/keepers"}
 write(
     "torch.zip",
-    {f"{part}/{path}": source for part in ("lib", "fallbacks") for path, source in sources(f"/ours/{part}").items()},
+    {f"{part}/{path}": source for part, folder in packages.items() for path, source in sources(folder).items()},
 )

@@ -26,6 +26,8 @@ const PROFILE: &str = "wasm-release";
 /// Where the folders of our Python are, and these folders.
 const OURS: &str = "crates/programs/python";
 const PACKAGES: [&str; 2] = ["lib", "fallbacks"];
+/// The package that our Python shares with dry runs.
+const KEEPERS: &str = "crates/programs/hooks/src/blockyard_keepers";
 /// How the archives are made, and the replacements of modules of Python's own library.
 const RECIPE: &str = "web/python";
 
@@ -56,10 +58,10 @@ pub(crate) fn build(
 
 /// Makes the files in the folder `place`, unless that was done from the same bytes.
 fn make_files(workspace: &Workspace, pyodide: &Path, side_module: &Path, place: &Path) -> Result<()> {
-    let (recipe, ours) = (workspace.root().join(RECIPE), workspace.root().join(OURS));
+    let [recipe, ours, keepers] = [RECIPE, OURS, KEEPERS].map(|name| workspace.root().join(name));
     let [packages, fallbacks] = PACKAGES.map(|name| ours.join(name));
     let side_module = fs::read(side_module)?;
-    let stamp = stamp(&side_module, &[&recipe, &packages, &fallbacks])?;
+    let stamp = stamp(&side_module, &[&recipe, &packages, &fallbacks, &keepers])?;
     let stamp = format!("{} {stamp}", pyodide::VERSION);
     let stamp_file = place.with_extension("stamp");
     if fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) && place.is_dir() {
@@ -71,7 +73,7 @@ fn make_files(workspace: &Workspace, pyodide: &Path, side_module: &Path, place: 
     fs::create_dir_all(place)?;
     // Compiled Python is read only by the release of Python that compiled it, so Pyodide itself compiles.
     let mut node = workspace.program("node");
-    workspace::run(node.arg(recipe.join("pack.mjs")).args([pyodide, &ours, place]))?;
+    workspace::run(node.arg(recipe.join("pack.mjs")).args([pyodide, &ours, &keepers, place]))?;
     for name in ["library.zip", "torch.zip"] {
         let archive = place.join(name);
         write_compressed(place, name, &fs::read(&archive)?)?;

@@ -1,4 +1,5 @@
-//! Lists the Python files of `lib` and `fallbacks` with their texts, so that the crate holds them.
+//! Lists the Python files of `lib` and `fallbacks`, and those that `lib` shares with dry runs, with their texts,
+//! so that the crate holds them.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -33,6 +34,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in &files {
         (file, fs::read(file)?).hash(&mut hash);
         writeln!(text, "    ({file:?}, include_str!({:?})),", format!("{root}/{file}"))?;
+    }
+    for (file, content) in blockyard_hooks::KEEPERS {
+        (file, content).hash(&mut hash);
+        writeln!(text, "    ({:?}, {content:?}),", format!("lib/{file}"))?;
     }
     writeln!(text, "];\npub(crate) const HASH: &str = \"{:016x}\";", hash.finish())?;
     fs::write(Path::new(&env::var("OUT_DIR")?).join("library.rs"), text)?;

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use blockyard_dry_run::{Program, Report};
+use blockyard_dry_run::{Program, Report, variables};
 use clap::Args;
 use flate2::read::GzDecoder;
 use serde::Deserialize;
@@ -321,7 +321,7 @@ fn compare(file: &Path, name: &str, installed: &InstalledTorch) -> Result<Compar
     let mut compared = compared(&recorded, &report, &done);
     // A number that changes with the addresses of segments is marked: the driver chooses them.
     if !compared.lines.is_whole() && compared.notes.is_empty() {
-        let (_, other) = run(Some((ADDRESSES_VARIABLE, "falling")))?;
+        let (_, other) = run(Some((variables::ADDRESSES, "falling")))?;
         compared.mark_addresses(other.stdout != done.stdout);
     }
     let python = &installed.torch.python;
@@ -340,10 +340,6 @@ fn compare(file: &Path, name: &str, installed: &InstalledTorch) -> Result<Compar
 /// The Python of the recordings. Its `close` of a generator frees none of the generator's variables
 /// (CPython's issue 118272).
 const RECORDING_PYTHON: &str = "3.12.3";
-
-/// The variable that says in which order the addresses of segments follow one another. The driver's order is
-/// compared with others.
-const ADDRESSES_VARIABLE: &str = "STANDIN_ADDRESSES";
 
 fn compared(recorded: &RecordedProgram, report: &Report, done: &DryRun) -> Comparison {
     let (expected, found) = recorded.stdout.lines(&done.stdout);

@@ -1,7 +1,8 @@
 //! Recorded operator calls, run through the crate `torch` and compared request by request.
 //!
-//! A line of a file of operator calls names an operator and its arguments and lists what PyTorch allocated and freed on an
-//! H200, forward and backward. [`run_line`] makes the same call and says whether the requests are equal.
+//! A line of a file of operator calls names an operator and its arguments and lists what PyTorch allocated
+//! and freed on an H200, forward and backward. [`run_line`] makes the same call and says whether the requests
+//! are equal.
 
 #![allow(
     clippy::cast_possible_wrap,
@@ -253,7 +254,8 @@ fn first_tensor(value: &Value) -> blockyard_torch::Result<Tensor> {
     }
 }
 
-/// Numbers allocations as the recorder of operator calls does: from 1 within a line; earlier allocations have no number.
+/// Numbers allocations as the recorder of operator calls does: from 1 within a line; earlier allocations have
+/// no number.
 #[derive(Debug, Default)]
 struct Numbering {
     first: u32,

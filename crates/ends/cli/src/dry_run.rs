@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use blockyard_dry_run::{
-    Program, Ranks, Torch, find_standin, prepare, run_interruptible, run_other_orders, run_ranks,
+    Program, Ranks, Torch, find_standin, prepare, run_interruptible, run_other_orders, run_ranks, variables,
 };
 use blockyard_gpus::GpuProfile;
 
@@ -108,7 +108,7 @@ fn rank_program(program: &Program, ranks: &Ranks, rank: u32) -> Program {
 fn environment(options: &DryRunOptions) -> Vec<(String, String)> {
     let mut environment = Vec::new();
     if !options.assume.is_empty() {
-        environment.push(("STANDIN_ASSUME".to_owned(), options.assume.join("\n")));
+        environment.push((variables::ASSUME.to_owned(), options.assume.join("\n")));
     }
     if options.skip_init {
         environment.push(("BLOCKYARD_DRY_RUN_SKIP_INIT".to_owned(), "1".to_owned()));

@@ -39,8 +39,6 @@ mod files;
 mod filter;
 mod history;
 mod hooks;
-#[path = "../../../programs/standin/src/python_api.rs"]
-mod python_api;
 mod python_stack;
 
 pub use answers::{

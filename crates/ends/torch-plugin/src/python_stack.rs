@@ -10,10 +10,10 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use blockyard_hooks::python_api::{Api, Object, api};
 use blockyard_record::{StackId, Stacks};
 
 use crate::error::PluginError;
-use crate::python_api::{Api, Object, api};
 
 /// The most frames of a stack, from the innermost on; further frames are left out.
 const MAX_FRAMES: usize = 64;

@@ -22,13 +22,16 @@ mod symbols;
 mod torch;
 
 pub use blockyard_answers::{BytesRange, DeviceRange, DryRunHolder, Keeper, ProgramLine, PutLine};
+pub use blockyard_hooks::variables;
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use non_pytorch::{HolderCount, NonPytorchMemory};
 pub use note::{EstimateNote, NoteKind};
 pub use orders::{OtherOrders, ReplayedOrders, available_memory, run_other_orders};
 pub use preloaded::PreloadedProcess;
-pub use prepare::{LibraryFolder, cache_folder, find_library, find_standin, prepare, prepare_in};
+pub use prepare::{
+    LibraryFolder, cache_folder, find_library, find_standin, prepare, prepare_in, write_runner,
+};
 pub use ranks::{RankError, RankReport, Ranks, RanksReport, StoreServer, run_ranks};
 pub use report::{CapacityCrossing, DeviceReport, EXACT, GpuFit, Report, RunOom};
 pub use run::{Program, run, run_interruptible, run_until};

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use blockyard_answers::{BytesRange, DeviceRange, DryRunAddresses, DryRunOrders};
 use blockyard_gpus::DriverAddressOrder;
+use blockyard_hooks::variables;
 use blockyard_record::Bytes;
 
 use crate::run::{RunningProgram, wait};
@@ -189,7 +190,7 @@ pub fn run_other_orders(
         for order in orders {
             let mut program =
                 Program { snapshot: None, output: Some(PathBuf::from("/dev/null")), ..program.clone() };
-            program.environment.push(("STANDIN_ADDRESSES".to_owned(), order.name().to_owned()));
+            program.environment.push((variables::ADDRESSES.to_owned(), order.name().to_owned()));
             started.push((*order, RunningProgram::start(program, torch, prepared)?));
         }
         for (order, mut started) in started {

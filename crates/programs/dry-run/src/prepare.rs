@@ -7,6 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use blockyard_hooks::KEEPERS;
+
 use crate::elf::{Library, write_library};
 use crate::extensions::{add_imports, libraries_beside};
 use crate::symbols::{Imports, defined};
@@ -22,13 +24,9 @@ const DRIVER: &str = "libcuda.so.1";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// The files of the runner: the part of a dry run that is in the program's Python, and starts the program.
-const RUNNER: [(&str, &str); 23] = [
+const RUNNER: [(&str, &str); 19] = [
     ("__main__.py", include_str!("runner/__main__.py")),
     ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
-    ("blockyard_keepers/__init__.py", include_str!("../../python/lib/blockyard_keepers/__init__.py")),
-    ("blockyard_keepers/growth.py", include_str!("../../python/lib/blockyard_keepers/growth.py")),
-    ("blockyard_keepers/put_lines.py", include_str!("../../python/lib/blockyard_keepers/put_lines.py")),
-    ("blockyard_keepers/search.py", include_str!("../../python/lib/blockyard_keepers/search.py")),
     ("children/sitecustomize.py", include_str!("runner/children/sitecustomize.py")),
     ("blockyard_dry_run/child.py", include_str!("runner/blockyard_dry_run/child.py")),
     ("blockyard_dry_run/checkpoints.py", include_str!("runner/blockyard_dry_run/checkpoints.py")),
@@ -36,7 +34,7 @@ const RUNNER: [(&str, &str); 23] = [
     ("blockyard_dry_run/growth.py", include_str!("runner/blockyard_dry_run/growth.py")),
     ("blockyard_dry_run/holders.py", include_str!("runner/blockyard_dry_run/holders.py")),
     ("blockyard_dry_run/initial.py", include_str!("runner/blockyard_dry_run/initial.py")),
-    ("blockyard_dry_run/loaded.py", include_str!("runner/blockyard_dry_run/loaded.py")),
+    ("blockyard_dry_run/loaded.py", blockyard_hooks::LOADED),
     ("blockyard_dry_run/objects.py", include_str!("runner/blockyard_dry_run/objects.py")),
     ("blockyard_dry_run/peaks.py", include_str!("runner/blockyard_dry_run/peaks.py")),
     ("blockyard_dry_run/places.py", include_str!("runner/blockyard_dry_run/places.py")),
@@ -161,15 +159,25 @@ fn fill(folder: &Path, imports: &Imports, standin: &Path) -> Result<(), DryRunEr
         let driver = folder.join(DRIVER);
         symlink(file_name(DRIVER), &driver).map_err(DryRunError::file(&driver))?;
     }
-    for (name, text) in RUNNER {
+    write_runner(folder)?;
+    let list = folder.join("generated.txt");
+    fs::write(&list, rest.join("\n") + "\n").map_err(DryRunError::file(&list))
+}
+
+/// Writes the runner into the folder of the libraries.
+///
+/// # Errors
+///
+/// [`DryRunError::File`].
+pub fn write_runner(folder: &Path) -> Result<(), DryRunError> {
+    for (name, text) in RUNNER.iter().chain(&KEEPERS) {
         let path = folder.join(RUNNER_FOLDER).join(name);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(DryRunError::file(parent))?;
         }
         fs::write(&path, text).map_err(DryRunError::file(&path))?;
     }
-    let list = folder.join("generated.txt");
-    fs::write(&list, rest.join("\n") + "\n").map_err(DryRunError::file(&list))
+    Ok(())
 }
 
 fn write(folder: &Path, file: &str, library: &Library<'_>) -> Result<(), DryRunError> {
@@ -183,7 +191,7 @@ fn write(folder: &Path, file: &str, library: &Library<'_>) -> Result<(), DryRunE
 fn key<'a>(files: impl Iterator<Item = &'a Path>) -> Result<u64, DryRunError> {
     let mut hasher = DefaultHasher::new();
     FORMAT.hash(&mut hasher);
-    RUNNER.hash(&mut hasher);
+    (RUNNER, KEEPERS).hash(&mut hasher);
     for path in files {
         let metadata: Metadata = fs::metadata(path).map_err(DryRunError::file(path))?;
         path.hash(&mut hasher);

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use blockyard_hooks::variables;
 use blockyard_record::Bytes;
 
 pub use self::store::StoreServer;
-use crate::run::{RunningProgram, STORE};
+use crate::run::RunningProgram;
 use crate::{DryRunError, EstimateNote, LibraryFolder, Program, Report, Torch};
 
 /// How long the other ranks may run after one failed: they may fail by themselves, and then report why.
@@ -114,8 +115,8 @@ impl Ranks {
             ("TORCHELASTIC_USE_AGENT_STORE", "True".to_owned()),
             ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1".to_owned()),
             // For the stand-in, and for the runner.
-            (STORE, format!("127.0.0.1:{port}")),
-            ("STANDIN_RANKS", self.running.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
+            (variables::STORE, format!("127.0.0.1:{port}")),
+            (variables::RANKS, self.running.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
         ];
         if self.per_node > 1 && std::env::var_os("OMP_NUM_THREADS").is_none() {
             variables.push(("OMP_NUM_THREADS", "1".to_owned()));

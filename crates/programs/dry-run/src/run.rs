@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use blockyard_gpus::{GpuProfile, pytorch_memory};
+use blockyard_hooks::variables;
 use blockyard_record::Bytes;
 use blockyard_rules::Release;
 use rustix::process::{Pid, Signal, kill_process};
@@ -97,9 +98,6 @@ impl Program {
         }
     }
 }
-
-/// The variable that names the store in which processes of one program find each other.
-pub(crate) const STORE: &str = "STANDIN_STORE";
 
 /// A folder for the files of one run, removed at its end.
 struct Scratch(TempDir);
@@ -289,12 +287,12 @@ impl RunningProgram {
         fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
         let settings = settings(&program, &scratch);
         let mut environment = environment(&program, torch, prepared, &lines);
-        let is_rank = program.environment.iter().any(|(name, _)| name == STORE);
+        let is_rank = program.environment.iter().any(|(name, _)| name == variables::STORE);
         // Without a store, the values that processes receive from each other are unknown, and no number is
         // wrong.
         let store = if is_rank { None } else { StoreServer::start(None, &[], 0).ok() };
         if let Some(store) = &store {
-            environment.push((STORE.into(), format!("127.0.0.1:{}", store.port()).into()));
+            environment.push((variables::STORE.into(), format!("127.0.0.1:{}", store.port()).into()));
         }
         let process = match &program.preloaded {
             Some(preloaded) => Process::Copy(preloaded.start(&program, &settings, &environment)?),
@@ -429,16 +427,16 @@ pub(crate) fn environment(
     set("LD_LIBRARY_PATH", with_before("LD_LIBRARY_PATH", prepared.folder.clone().into_os_string()));
     set("LD_PRELOAD", with_before("LD_PRELOAD", prepared.preload.join(":").into()));
     let gpu = &program.gpu;
-    set("STANDIN_REPORT", lines.as_os_str().to_owned());
-    set("STANDIN_GPU", gpu.id.into());
-    set("STANDIN_DEVICES", program.devices.to_string().into());
-    set("STANDIN_MEMORY", gpu.total_memory.get().to_string().into());
+    set(variables::REPORT, lines.as_os_str().to_owned());
+    set(variables::GPU, gpu.id.into());
+    set(variables::DEVICES, program.devices.to_string().into());
+    set(variables::MEMORY, gpu.total_memory.get().to_string().into());
     if program.counts_non_pytorch {
-        set("STANDIN_NON_PYTORCH", "1".into());
+        set(variables::NON_PYTORCH, "1".into());
     }
-    set("STANDIN_CUDA", torch.cuda.to_string().into());
+    set(variables::CUDA, torch.cuda.to_string().into());
     if let Some(cudnn) = torch.cudnn {
-        set("STANDIN_CUDNN", cudnn.to_string().into());
+        set(variables::CUDNN, cudnn.to_string().into());
     }
     if let Some(conf) = &program.conf {
         let name =

@@ -13,29 +13,8 @@
 //! - A function that this library lacks has a generated entry point (`blockyard-dry-run` makes them), which
 //!   reports the function's name.
 //!
-//! The command `blockyard dry-run` sets environment variables, which this library reads:
-//!
-//! | variable | value |
-//! | --- | --- |
-//! | `STANDIN_DEVICES` | how many GPUs there are |
-//! | `STANDIN_GPU` | the short name of each GPU's profile (`blockyard_gpus::GpuProfile`) |
-//! | `STANDIN_MEMORY` | the bytes of each GPU, where they are not those of the profile |
-//! | `STANDIN_CUDA` | the version of CUDA |
-//! | `STANDIN_CUDNN` | the version of cuDNN |
-//! | `STANDIN_ADDRESSES` | `driver` (the default), `rising` or `falling`: the order of the addresses of segments |
-//! | `STANDIN_REPORT` | the file of the report |
-//! | `STANDIN_ASSUME` | values that a person named, one `FILE:LINE=VALUE` a line |
-//! | `STANDIN_NON_PYTORCH` | `1`: bytes of the driver and the libraries count |
-//! | `STANDIN_RANKS` | the ranks that run, with commas |
-//! | `STANDIN_STORE` | the address of the store |
-//! | `STANDIN_PROCESS` | the number (PID) of the program's own process |
-//!
-//! A developer sets others:
-//!
-//! | variable | value |
-//! | --- | --- |
-//! | `STANDIN_TRACE` | a file that lists each call of a function of CUDA's |
-//! | `STANDIN_DEBUG` | any value: exceptions in the helper that computes values are printed on standard error |
+//! The command `blockyard dry-run` sets environment variables, which this library reads: they are in
+//! [`blockyard_hooks::variables`].
 
 #[macro_use]
 mod abi;
@@ -53,7 +32,6 @@ mod non_pytorch;
 mod nvml;
 mod nvrtc;
 mod python;
-mod python_api;
 mod report;
 mod runtime;
 mod settings;

@@ -13,6 +13,8 @@ use std::ffi::{CStr, c_char, c_int, c_longlong};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use blockyard_hooks::variables;
+
 use self::group::{Communicator, Part, known, write};
 use self::reduce::{element, reduce};
 pub(crate) use self::watchdog::is_pending;
@@ -60,7 +62,7 @@ pub(crate) fn note_host_collective(operator: &CStr) {
 fn has_absent() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
-        let ranks = env::var("STANDIN_RANKS").unwrap_or_default();
+        let ranks = env::var(variables::RANKS).unwrap_or_default();
         let world = env::var("WORLD_SIZE").ok().and_then(|world| world.parse().ok()).unwrap_or(0);
         !ranks.is_empty() && ranks.split(',').count() < world
     })

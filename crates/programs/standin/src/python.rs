@@ -9,8 +9,9 @@ use std::time::Duration;
 
 pub(crate) use blockyard_record::is_library_file as is_library;
 
-pub(crate) use crate::python_api::Pending;
-use crate::python_api::{Api, Object, api};
+pub(crate) use blockyard_hooks::python_api::Pending;
+use blockyard_hooks::python_api::{Api, Object, api};
+use blockyard_hooks::variables;
 
 /// A line of a file; empty and 0 where it is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -218,7 +219,7 @@ impl Interpreter {
             if (self.0.error)().is_null() {
                 return;
             }
-            if std::env::var_os("STANDIN_DEBUG").is_some() {
+            if std::env::var_os(variables::DEBUG).is_some() {
                 (self.0.print_error)();
             }
             (self.0.clear_error)();

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use blockyard_hooks::variables;
 use serde_json::{Value, json};
 
 use crate::python::{self, PythonLine};
@@ -18,7 +19,7 @@ use crate::python::{self, PythonLine};
 /// Lists a call, where `STANDIN_TRACE` names a file.
 pub(crate) fn report_call(name: &str) {
     static TRACE: OnceLock<Option<Mutex<File>>> = OnceLock::new();
-    if let Some(file) = TRACE.get_or_init(|| open("STANDIN_TRACE").map(Mutex::new)) {
+    if let Some(file) = TRACE.get_or_init(|| open(variables::TRACE).map(Mutex::new)) {
         // A full disk ends the trace and not the program.
         let _ = writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{name}");
     }
@@ -32,7 +33,7 @@ fn open(variable: &str) -> Option<File> {
 /// Writes a line of the report. Each line is whole even if the process ends right after.
 fn write(line: &Value) {
     static REPORT: OnceLock<Option<Mutex<File>>> = OnceLock::new();
-    match REPORT.get_or_init(|| open("STANDIN_REPORT").map(Mutex::new)) {
+    match REPORT.get_or_init(|| open(variables::REPORT).map(Mutex::new)) {
         Some(file) => {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
             let text = format!("{line}\n");
@@ -94,7 +95,7 @@ pub(crate) fn report_estimate(text: &str) {
 /// Whether this process is not the program's own, which `STANDIN_PROCESS` names: the program started it.
 fn is_child() -> bool {
     static OWN: OnceLock<Option<u32>> = OnceLock::new();
-    let own = OWN.get_or_init(|| env::var("STANDIN_PROCESS").ok().and_then(|number| number.parse().ok()));
+    let own = OWN.get_or_init(|| env::var(variables::PROCESS).ok().and_then(|number| number.parse().ok()));
     own.is_some_and(|own| own != std::process::id())
 }
 

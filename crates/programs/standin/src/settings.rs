@@ -4,6 +4,7 @@ use std::env;
 use std::sync::OnceLock;
 
 use blockyard_gpus::{Architecture, DriverAddressOrder, GpuProfile};
+use blockyard_hooks::variables;
 use blockyard_record::Bytes;
 
 /// The properties of the devices, which are all equal, and the versions of CUDA's libraries.
@@ -31,15 +32,16 @@ impl Settings {
         let small = |name: &str, otherwise: i32| {
             i32::try_from(number(name, otherwise.unsigned_abs().into())).unwrap_or(otherwise)
         };
-        let gpu = variable("STANDIN_GPU").and_then(|id| GpuProfile::from_id(&id)).unwrap_or(GpuProfile::H200);
-        let total_memory = Bytes::new(number("STANDIN_MEMORY", gpu.total_memory.get()));
+        let gpu =
+            variable(variables::GPU).and_then(|id| GpuProfile::from_id(&id)).unwrap_or(GpuProfile::H200);
+        let total_memory = Bytes::new(number(variables::MEMORY, gpu.total_memory.get()));
         Self {
-            devices: small("STANDIN_DEVICES", 1).clamp(1, 64),
+            devices: small(variables::DEVICES, 1).clamp(1, 64),
             gpu: GpuProfile { total_memory, ..gpu },
-            cuda: small("STANDIN_CUDA", 13_000),
-            cudnn: usize::try_from(number("STANDIN_CUDNN", 91_900)).unwrap_or(91_900),
-            counts_non_pytorch: variable("STANDIN_NON_PYTORCH").as_deref() == Some("1"),
-            addresses: variable("STANDIN_ADDRESSES")
+            cuda: small(variables::CUDA, 13_000),
+            cudnn: usize::try_from(number(variables::CUDNN, 91_900)).unwrap_or(91_900),
+            counts_non_pytorch: variable(variables::NON_PYTORCH).as_deref() == Some("1"),
+            addresses: variable(variables::ADDRESSES)
                 .and_then(|name| DriverAddressOrder::ALL.into_iter().find(|order| order.name() == name))
                 .unwrap_or_default(),
         }
@@ -95,7 +97,7 @@ pub(crate) fn settings() -> &'static Settings {
 mod tests {
     use blockyard_gpus::GpuProfile;
 
-    use super::{DriverAddressOrder, Settings};
+    use super::{DriverAddressOrder, Settings, variables};
 
     #[test]
     fn variables_say_which_gpu() {
@@ -103,10 +105,10 @@ mod tests {
         assert_eq!((h200.devices, &h200.gpu), (1, &GpuProfile::H200));
         let other = Settings::of(|name| {
             let value = match name {
-                "STANDIN_DEVICES" => "2",
-                "STANDIN_MEMORY" => "1000",
-                "STANDIN_GPU" => "t4",
-                "STANDIN_CUDA" => "no number",
+                variables::DEVICES => "2",
+                variables::MEMORY => "1000",
+                variables::GPU => "t4",
+                variables::CUDA => "no number",
                 _ => return None,
             };
             Some(value.to_owned())
@@ -114,7 +116,7 @@ mod tests {
         assert_eq!((other.devices, other.memory(), other.capability()), (2, 1000, (7, 5)));
         assert_eq!((other.cuda, other.shared(), other.max_blocks()), (13_000, 65_536, 16));
         let order = |text: &str| {
-            Settings::of(|name| (name == "STANDIN_ADDRESSES").then(|| text.to_owned())).addresses
+            Settings::of(|name| (name == variables::ADDRESSES).then(|| text.to_owned())).addresses
         };
         assert_eq!(
             ["driver", "rising", "falling", ""].map(order),

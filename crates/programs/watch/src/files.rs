@@ -14,7 +14,7 @@ pub const ATTACH: &str = "attach.py";
 /// The files of the hook.
 const HOOK: [(&str, &str); 4] = [
     ("sitecustomize.py", include_str!("python/sitecustomize.py")),
-    ("blockyard_loaded.py", include_str!("../../dry-run/src/runner/blockyard_dry_run/loaded.py")),
+    ("blockyard_loaded.py", blockyard_hooks::LOADED),
     ("blockyard_watch.py", include_str!("python/blockyard_watch.py")),
     ("blockyard_watch_debug.py", include_str!("python/blockyard_watch_debug.py")),
 ];

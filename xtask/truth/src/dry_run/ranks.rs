@@ -4,11 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use blockyard_dry_run::{Program, Ranks, run_ranks};
+use blockyard_dry_run::{Program, Ranks, run_ranks, variables};
 
-use super::{
-    ADDRESSES_VARIABLE, Comparison, RecordedProgram, compared, prepare_driver, read_done, read_recorded,
-};
+use super::{Comparison, RecordedProgram, compared, prepare_driver, read_done, read_recorded};
 use crate::installed::InstalledTorch;
 
 /// The ranks of a recorded program, each with its file; the ranks are those of one node.
@@ -70,7 +68,7 @@ impl RankJob {
                 if found.iter().all(|found| found.lines.is_whole() || !found.notes.is_empty()) {
                     break;
                 }
-                let other = run(&asked, &[(ADDRESSES_VARIABLE.to_owned(), order.to_owned())])?;
+                let other = run(&asked, &[(variables::ADDRESSES.to_owned(), order.to_owned())])?;
                 for (found, other) in found.iter_mut().zip(&other).filter(|(found, _)| found.notes.is_empty())
                 {
                     found.mark_addresses(!found.lines.is_whole() && other.text != found.text);

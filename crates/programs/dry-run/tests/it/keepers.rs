@@ -23,7 +23,7 @@ fn each_kind_of_keeper_is_found_with_the_lines_that_put() {
         }
         let mut command = Command::new(python);
         command.env("PYTHONDONTWRITEBYTECODE", "1");
-        let output = command.arg(folder.join("tests/keepers.py")).arg(folder.join("../python/lib")).output();
+        let output = command.arg(folder.join("tests/keepers.py")).arg(folder.join("../hooks/src")).output();
         let text = output.map_or_else(
             |error| error.to_string(),
             |output| {

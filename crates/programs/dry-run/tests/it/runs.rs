@@ -2,14 +2,13 @@
 //! and no GPU is needed.
 #![cfg(target_os = "linux")]
 
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use blockyard_dry_run::{
     Library, LibraryFolder, PreloadedProcess, Program, Report, Torch, prepare_in, run, run_interruptible,
-    run_until, write_library,
+    run_until, write_library, write_runner,
 };
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
@@ -49,20 +48,9 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("the folder is made")
 }
 
-/// The runner as it is where a dry run is prepared: with the package that the simulation has too.
-fn link_runner(folder: &Path) -> LibraryFolder {
-    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let runner = folder.join("runner");
-    fs::create_dir(&runner).expect("the folder is made");
-    for path in [
-        "dry-run/src/runner/__main__.py",
-        "dry-run/src/runner/blockyard_dry_run",
-        "dry-run/src/runner/children",
-        "python/lib/blockyard_keepers",
-    ] {
-        let path = programs.join(path);
-        symlink(&path, runner.join(path.file_name().expect("a name"))).expect("a link");
-    }
+/// A folder with the runner and without libraries.
+fn runner_alone(folder: &Path) -> LibraryFolder {
+    write_runner(folder).expect("the runner is written");
     LibraryFolder { folder: folder.to_owned(), preload: Vec::new() }
 }
 
@@ -86,7 +74,7 @@ fn done(source: &str, asked: &RunOptions) -> Option<RunOutput> {
         return None;
     }
     let folder = folder();
-    let prepared = link_runner(folder.path());
+    let prepared = runner_alone(folder.path());
     let file = folder.path().join("program.py");
     fs::write(&file, source).expect("the program is written");
     let in_folder = |name: &str| folder.path().join(name);
@@ -322,7 +310,7 @@ fn a_run_that_is_stopped_is_ended() {
         return;
     }
     let folder = folder();
-    let prepared = link_runner(folder.path());
+    let prepared = runner_alone(folder.path());
     let file = folder.path().join("program.py");
     fs::write(&file, "import time\ntime.sleep(600)\n").expect("the program is written");
     let asked = program(file, folder.path().join("output"));
@@ -336,7 +324,7 @@ fn a_program_that_ctrl_c_did_not_reach_gets_it_from_the_command() {
         return;
     }
     let folder = folder();
-    let prepared = link_runner(folder.path());
+    let prepared = runner_alone(folder.path());
     let file = folder.path().join("program.py");
     fs::write(&file, "import time\ntime.sleep(600)\n").expect("the program is written");
     let asked = program(file, folder.path().join("output"));
@@ -352,7 +340,7 @@ fn copies_share_the_first_imports_of_a_program_and_not_what_follows() {
         return;
     }
     let folder = folder();
-    let prepared = link_runner(folder.path());
+    let prepared = runner_alone(folder.path());
     let modules = folder.path().join("modules");
     fs::create_dir(&modules).expect("the folder is made");
     let write = |path: PathBuf, source: &str| fs::write(path, source).expect("the file is written");

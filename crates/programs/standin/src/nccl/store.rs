@@ -6,6 +6,8 @@ use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use blockyard_hooks::variables;
+
 /// The number that a client of `TCPStore` sends first.
 const MAGIC: u32 = 0x3C85_F7CE;
 const VALIDATE: u8 = 0;
@@ -21,7 +23,7 @@ pub(super) struct StoreClient {
 
 impl StoreClient {
     fn connect() -> Option<Self> {
-        let address = env::var("STANDIN_STORE").ok().filter(|address| !address.is_empty())?;
+        let address = env::var(variables::STORE).ok().filter(|address| !address.is_empty())?;
         let stream = TcpStream::connect(address).ok()?;
         stream.set_nodelay(true).ok()?;
         let mut store = Self { stream };

@@ -5,6 +5,7 @@ use std::env;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use blockyard_gpus::Assumption;
+use blockyard_hooks::variables;
 
 use crate::abi::Out;
 use crate::memory::{Certainty, HostRead};
@@ -26,7 +27,7 @@ pub(super) const BOOL: i32 = 11;
 fn given() -> &'static [Assumption] {
     static GIVEN: OnceLock<Vec<Assumption>> = OnceLock::new();
     GIVEN.get_or_init(|| {
-        let text = env::var("STANDIN_ASSUME").unwrap_or_default();
+        let text = env::var(variables::ASSUME).unwrap_or_default();
         text.lines().filter_map(|line| line.parse().ok()).collect()
     })
 }

@@ -90,8 +90,8 @@ pub extern "C" fn blockyard_watch_set_on(is_on: c_int) {
     }
 }
 
-/// Ends a step. `memory` has three numbers for each device: the bytes that can be reserved, all bytes, and the limit or 0. Returns
-/// whether a snapshot is wanted, because events were lost.
+/// Ends a step. `memory` has three numbers for each device: the bytes that can be reserved, all bytes, and
+/// the limit or 0. Returns whether a snapshot is wanted, because events were lost.
 ///
 /// # Safety
 ///
