@@ -9,14 +9,14 @@ import torch
 # The stand-in; `follow` sets it.
 library = None
 
-exact, rounded, assumed, unknown = range(4)
+EXACT, ROUNDED, ASSUMED, UNKNOWN = range(4)
 # Bytes of results that are computed, or twice those of the arguments: a program's large tensors cost addresses and no memory of the host.
-most_bytes = 1 << 24
-dtypes = {
+MAX_BYTES = 1 << 24
+DTYPES = {
     0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16, 6: torch.float32,
     7: torch.float64, 8: torch.complex32, 9: torch.complex64, 10: torch.complex128, 11: torch.bool, 15: torch.bfloat16,
 }  # fmt: skip
-formats = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
+FORMATS = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
 no_grad = torch._C._set_grad_enabled
 known_dispatch = torch._C._dispatch_has_kernel_for_dispatch_key
 # Whether an operator of this name takes a number in place of a tensor.
@@ -24,7 +24,7 @@ takes_numbers = getattr(torch._C, "_should_allow_numbers_as_tensors", lambda bas
 
 # Tensors over bytes of the device, by their descriptions: these addresses stay the device's.
 kept = {}
-most_kept = 4096
+MAX_KEPT = 4096
 
 
 def tensor(described):
@@ -33,7 +33,7 @@ def tensor(described):
         return new_tensor(described)
     found = kept.get(described)
     if found is None:
-        if len(kept) >= most_kept:
+        if len(kept) >= MAX_KEPT:
             kept.clear()
         found = kept[described] = new_tensor(described)
     return found
@@ -41,7 +41,7 @@ def tensor(described):
 
 def new_tensor(described):
     address, dtype, sizes, strides, count, _ = described
-    dtype = dtypes[dtype]
+    dtype = DTYPES[dtype]
     if count == 0:
         return torch.empty(sizes, dtype=dtype, device="cpu")
     storage = torch._C._construct_storage_from_data_pointer(address, torch.device("cpu"), count)
@@ -49,7 +49,7 @@ def new_tensor(described):
 
 
 # Operators of which a processor gives every bit that a GPU gives, also for floating-point numbers: each element is one rounding.
-same = set(
+SAME = set(
     """abs add alias_copy amax amin arange argmax argmin argsort as_strided bitwise_and bitwise_not bitwise_or bitwise_xor cat ceil
     clamp clamp_max clamp_min clone copy copysign cummax cummin diag_embed diagonal_copy div eq expand_copy eye fill flip floor
     fmax fmin frac full gather ge gt index index_copy index_fill index_put index_select is_same_size isfinite isin isinf isnan le
@@ -61,31 +61,31 @@ same = set(
     _foreach_abs _foreach_maximum _foreach_minimum _foreach_sqrt bucketize constant_pad_nd embedding""".split()
 )
 # Results whose number a kernel finds: the share of the elements that is assumed where they are not known.
-found = {"aten::nonzero": 0.5, "aten::_unique2": 1.0, "aten::unique_consecutive": 1.0, "aten::unique_dim": 1.0}
+FOUND = {"aten::nonzero": 0.5, "aten::_unique2": 1.0, "aten::unique_consecutive": 1.0, "aten::unique_dim": 1.0}
 # The assumed results of comparisons with unknown numbers: numbers are finite and not equal to others.
-compared = {"aten::eq": False, "aten::ne": True, "aten::isnan": False, "aten::isin": False, "aten::isinf": False}
-ordered = {"aten::ge", "aten::gt", "aten::le", "aten::lt"}
+COMPARED = {"aten::eq": False, "aten::ne": True, "aten::isnan": False, "aten::isin": False, "aten::isinf": False}
+ORDERED = {"aten::ge", "aten::gt", "aten::le", "aten::lt"}
 # Operators that find truth values, integers or one of the numbers, which a processor finds in many numbers within milliseconds.
-finding = set(
+FINDING = set(
     """all amax amin any argmax argmin count_nonzero eq ge gt isfinite isinf isnan le logical_and logical_not logical_or logical_xor
     lt max min ne nonzero signbit""".split()
 )
 # What the end of a search by beams is computed of, by the function that computes it: a beam could still become better, and not
 # all have ended; then all have their number of new tokens.
-of_beams = {
+OF_BEAMS = {
     "aten::any": ("_beam_search_has_unfinished_sequences", lambda sizes: True),
     "aten::all": ("_beam_search_has_unfinished_sequences", lambda sizes: False),
     "aten::sum.dim_IntList": ("_beam_search", lambda sizes: [sizes[-1]] * math.prod(sizes[:-1])),
 }
 # Parts of the names of operators whose work for an element grows with the number of elements.
-sorting = ("sort", "unique", "topk", "kthvalue", "median", "mode", "isin", "searchsorted", "bucketize", "bincount", "histc")
+SORTING = ("sort", "unique", "topk", "kthvalue", "median", "mode", "isin", "searchsorted", "bucketize", "bincount", "histc")
 # Operators that write arguments without their schema saying so.
-secret = {"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::_batch_norm_impl_index", "aten::batch_norm",
+SECRET = {"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::_batch_norm_impl_index", "aten::batch_norm",
           "aten::batch_norm_update_stats", "aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts",
           "aten::miopen_batch_norm", "aten::native_batch_norm_backward"}  # fmt: skip
 # Operators that make tensors by others that fill them.
-makers = {"zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange", "clone", "contiguous", "scalar_tensor", "detach_"}
-scaled = "aten::_amp_foreach_non_finite_check_and_unscale_"
+MAKERS = {"zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange", "clone", "contiguous", "scalar_tensor", "detach_"}
+SCALED = "aten::_amp_foreach_non_finite_check_and_unscale_"
 operators = []
 
 
@@ -98,13 +98,13 @@ class Operator:
         self.arguments = [(a.name, a.kwarg_only, str(a.type)) for a in schema.arguments]
         self.written = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
         base = self.name.split("::")[-1]
-        self.is_same = base.removesuffix("_") in same or base in same
+        self.is_same = base.removesuffix("_") in SAME or base in SAME
         self.takes_numbers = takes_numbers(base)
-        self.random = random.get(self.full)
+        self.random = RANDOM.get(self.full)
 
 
 # Types of arguments, by a letter for the stand-in; others are "x".
-letters = {
+LETTERS = {
     "Tensor": "T", "Optional[Tensor]": "T", "List[Tensor]": "L", "List[Optional[Tensor]]": "L", "int": "n", "Optional[int]": "n",
     "SymInt": "n", "Optional[SymInt]": "n", "float": "n", "Optional[float]": "n", "bool": "n", "Optional[bool]": "n",
     "number": "n", "Optional[number]": "n", "Scalar": "n", "Optional[Scalar]": "n", "List[int]": "N", "List[SymInt]": "N",
@@ -123,37 +123,37 @@ def classify(name, overload):
         return "0|||||0"
     operator = Operator(call, schema)
     full = operator.full
-    kinds = [letters.get(kind, "x") for _, _, kind in operator.arguments]
+    kinds = [LETTERS.get(kind, "x") for _, _, kind in operator.arguments]
     number = len(operators)
     operators.append(operator)
-    if space != "aten" or name in secret:
+    if space != "aten" or name in SECRET:
         operator.written = sorted({*operator.written, *(i for i, kind in enumerate(kinds) if kind in "TL" and (space != "aten" or i > 2))})
     only = {i for i in operator.written if schema.arguments[i].is_out}
     if base in ("zero_", "fill_", "copy_", "scatter_") or operator.random:
         only |= set(operator.written)
     # What the host asks for within the operator, and what the operator changes, is computed before the operator runs.
-    asks = name in found or name == "torchvision::nms" or any(str(r.type) == "bool" for r in schema.returns)
+    asks = name in FOUND or name == "torchvision::nms" or any(str(r.type) == "bool" for r in schema.returns)
     operator.is_early = asks or base == "scatter_" or not only.issuperset(operator.written)
     is_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
     is_composite = known_dispatch(full, "CompositeImplicitAutograd")
     runs = known_dispatch(full, "CPU") or known_dispatch(full, "CompositeExplicitAutograd")
     # Operators of all devices may call kernels past the dispatcher. Those that only make room for results never do.
-    makes_room = base.startswith(("empty", "new_", "_to_copy", "resize", "set_")) or base.removesuffix("_like") in makers
+    makes_room = base.startswith(("empty", "new_", "_to_copy", "resize", "set_")) or base.removesuffix("_like") in MAKERS
     has_kernel = known_dispatch(full, "CUDA") or (known_dispatch(full, "CompositeExplicitAutograd") and not makes_room)
     is_random = torch.Tag.nondeterministic_seeded in call.tags
     flags = ""
     if not is_composite and not is_view:
         flags += "k"
         can = has_kernel and runs and (not is_random or operator.random is not None) and "x" not in kinds
-        if can and (space == "aten" or name == "torchvision::nms") and name not in secret:
+        if can and (space == "aten" or name == "torchvision::nms") and name not in SECRET:
             flags += "c"
         if name == "aten::_local_scalar_dense":
             flags = "kv"
-        if name in compared or name in ordered or name == scaled or full in of_beams:
+        if name in COMPARED or name in ORDERED or name == SCALED or full in OF_BEAMS:
             flags += "a"
-        if full in of_beams:
+        if full in OF_BEAMS:
             flags += "t"
-        if base in finding:
+        if base in FINDING:
             flags += "n"
         if operator.random and base != "native_dropout":
             flags += "r"
@@ -161,10 +161,10 @@ def classify(name, overload):
         flags += "l"
     if full in ("aten::fill_.Scalar", "aten::zero_"):
         flags += "f"
-    if any(part in base for part in sorting):
+    if any(part in base for part in SORTING):
         flags += "s"
     join = lambda places: ",".join(map(str, places))
-    return f"{number}|{''.join(kinds)}|{join(operator.written)}|{join(sorted(only))}|{flags}|{found.get(name, 0)}"
+    return f"{number}|{''.join(kinds)}|{join(operator.written)}|{join(sorted(only))}|{flags}|{FOUND.get(name, 0)}"
 
 
 def draw(kind, count, seed, offset, *numbers):
@@ -201,12 +201,12 @@ def elements(described):
 
 
 def uniform(given, start, low=0.0, high=1.0):
-    kind = dtypes[given[1]]
+    kind = DTYPES[given[1]]
     if kind == torch.float64:
         return None
     values = draw(0, elements(given), *start)
     values = (values.double() * (high - low) + low).float().to(kind)
-    return torch.where(values == high, torch.full_like(values, low), values), exact
+    return torch.where(values == high, torch.full_like(values, low), values), EXACT
 
 
 def integers(given, start, low, high):
@@ -214,7 +214,7 @@ def integers(given, start, low, high):
     kind = 2 if span >= 1 << 28 else 1
     if span <= 0 or span >= 1 << 63:
         return None
-    return (draw(kind, elements(given), *start, span) + low).to(dtypes[given[1]]), exact
+    return (draw(kind, elements(given), *start, span) + low).to(DTYPES[given[1]]), EXACT
 
 
 def from_to(given, start, low, high=None):
@@ -228,31 +228,31 @@ def to(given, start, high):
 
 
 def whole(given, start):
-    kind = dtypes[given[1]]
+    kind = DTYPES[given[1]]
     if kind == torch.int64:
-        return draw(2, elements(given), *start, 1 << 63).to(kind), exact
+        return draw(2, elements(given), *start, 1 << 63).to(kind), EXACT
     return None
 
 
 def coin(given, start, share=0.5):
-    return (draw(0, elements(given), *start) < share).to(dtypes[given[1]]), exact
+    return (draw(0, elements(given), *start) < share).to(DTYPES[given[1]]), EXACT
 
 
 def coins(given, start, shares):
     if not (dense(shares) and elements(shares) == elements(given)):
         return None
     values = draw(4, elements(given), *start)
-    return (values <= tensor(shares).float().reshape(-1)).to(dtypes[given[1]]), exact
+    return (values <= tensor(shares).float().reshape(-1)).to(DTYPES[given[1]]), EXACT
 
 
 def gauss(given, start, mean=0.0, deviation=1.0):
-    kind = dtypes[given[1]]
+    kind = DTYPES[given[1]]
     if kind == torch.float64:
         return None
-    return (draw(5, elements(given), *start) * deviation + mean).to(kind), rounded
+    return (draw(5, elements(given), *start) * deviation + mean).to(kind), ROUNDED
 
 
-random = {
+RANDOM = {
     "aten::uniform_": uniform, "aten::random_.from": from_to, "aten::random_.to": to, "aten::random_": whole,
     "aten::bernoulli_.float": coin, "aten::bernoulli_.Tensor": coins, "aten::normal_": gauss,
     "aten::randperm.generator_out": "order", "aten::native_dropout": "dropout",
@@ -266,14 +266,14 @@ def randomly(operator, args, certainty):
         return None
     if operator.random == "order":
         count, _, out = args
-        if dtypes[out[1]] != torch.int64 or 8 * count > most_bytes:
+        if DTYPES[out[1]] != torch.int64 or 8 * count > MAX_BYTES:
             return None
         values = draw(6, count, *start)
-        return None if values is None else ([values], [values], exact)
+        return None if values is None else ([values], [values], EXACT)
     if operator.random == "dropout":
         given, share, is_training = args
-        kind, count = dtypes[given[1]], elements(given)
-        if is_training is False or certainty == unknown or not 0 < share < 1 or kind == torch.float64 or not dense(given):
+        kind, count = DTYPES[given[1]], elements(given)
+        if is_training is False or certainty == UNKNOWN or not 0 < share < 1 or kind == torch.float64 or not dense(given):
             return None
         # As many elements a thread as 16 bytes hold and leave no rest.
         each = next(each for each in (8, 4, 2, 1) if each * given[4] <= 16 * count and count % each == 0)
@@ -291,7 +291,7 @@ def randomly(operator, args, certainty):
     values, sure = made
     if any(isinstance(item, tuple) for item in rest):
         sure = max(sure, certainty)
-    if sure == unknown:
+    if sure == UNKNOWN:
         return None
     return [], [values.reshape(given[2])], sure
 
@@ -316,16 +316,16 @@ def covers(args):
 
 def supposed(operator, args):
     """The assumed result of an operator over unknown values."""
-    if operator.name == scaled:
+    if operator.name == SCALED:
         there = args[1]
         value = tensor(there).clone() if there is not None else None
-        return None if value is None else ([], [None] * len(args[0]) + [value], assumed)
-    if operator.full in of_beams:
+        return None if value is None else ([], [None] * len(args[0]) + [value], ASSUMED)
+    if operator.full in OF_BEAMS:
         # `generate` of transformers goes on until its number of new tokens, as without beams.
-        function, value = of_beams[operator.full]
+        function, value = OF_BEAMS[operator.full]
         if not is_within(lambda code: code.co_name == function):
             return None
-        return [torch.tensor(value(args[0][2]), device="cpu")], [], assumed
+        return [torch.tensor(value(args[0][2]), device="cpu")], [], ASSUMED
     given = args[0] if isinstance(args[0], tuple) else next((item for item in args if isinstance(item, tuple)), None)
     if given is None or operator.written:
         return None
@@ -333,9 +333,9 @@ def supposed(operator, args):
     sizes = given[2]
     if isinstance(other, tuple) and operator.name != "aten::isin":
         sizes = torch.broadcast_shapes(tuple(given[2]), tuple(other[2]))
-    if math.prod(sizes) > most_bytes:
+    if math.prod(sizes) > MAX_BYTES:
         return None
-    value = compared.get(operator.name)
+    value = COMPARED.get(operator.name)
     # What a distribution checks is right.
     if is_within(lambda code: "torch/distributions/" in code.co_filename):
         value = True
@@ -343,7 +343,7 @@ def supposed(operator, args):
         value = not value
     if value is None:
         return None
-    return [torch.full(sizes, value, dtype=torch.bool, device="cpu")], [], assumed
+    return [torch.full(sizes, value, dtype=torch.bool, device="cpu")], [], ASSUMED
 
 
 def bound(operator, args):
@@ -375,9 +375,9 @@ def bound(operator, args):
                     written.append(made[i])
             value = made
         elif name == "dtype" and value is not None:
-            value = dtypes[value]
+            value = DTYPES[value]
         elif name == "memory_format" and value is not None:
-            value = formats[value]
+            value = FORMATS[value]
         elif name in ("layout", "device"):
             value = torch.device("cpu") if name == "device" and value is not None else None
         elif name == "pin_memory":
@@ -401,10 +401,10 @@ def compute(operator, args, call, certainty):
     if operator.name == "aten::scatter_" and not covers(args):
         # The elements that are not written stay.
         certainty = max(certainty, library.blockyard_values_certainty(args[0][0], args[0][4]))
-        if certainty == unknown:
+        if certainty == UNKNOWN:
             return None
     if not operator.is_same and any(item.is_floating_point() for item in [*results, *written]):
-        certainty = max(certainty, rounded)
+        certainty = max(certainty, ROUNDED)
     return results, written, certainty, truth
 
 
@@ -429,14 +429,14 @@ def begin(number, args, certainty):
         with torch._C.DisableTorchFunction():
             if operator.random:
                 made = randomly(operator, args, certainty)
-            elif certainty == unknown:
+            elif certainty == UNKNOWN:
                 made = supposed(operator, args)
             else:
                 call = bound(operator, args)
                 if not operator.is_early and not (operator.written and overlaps(operator, args)):
                     # At the end the sizes of the results are known.
                     later = lambda: compute(operator, args, call, certainty)
-                    later.most_bytes = max(most_bytes, 2 * sum(value[4] for value in args if isinstance(value, tuple)))
+                    later.most_bytes = max(MAX_BYTES, 2 * sum(value[4] for value in args if isinstance(value, tuple)))
                     return later, None
                 made = compute(operator, args, call, certainty)
     finally:
@@ -444,13 +444,13 @@ def begin(number, args, certainty):
     if made is None:
         return None
     count = made[3] if len(made) > 3 else None
-    if operator.name in found or operator.name == "torchvision::nms":
+    if operator.name in FOUND or operator.name == "torchvision::nms":
         count = made[0][0].shape[args[1] if operator.name == "aten::unique_dim" else 0]
     return made, count
 
 
 def put(described, value):
-    if value is None or tuple(value.shape) != tuple(described[2]) or value.dtype != dtypes[described[1]]:
+    if value is None or tuple(value.shape) != tuple(described[2]) or value.dtype != DTYPES[described[1]]:
         return False
     tensor(described).copy_(value)
     return True
@@ -464,7 +464,7 @@ def end(made, results, written):
         with torch._C.DisableTorchFunction():
             if callable(made):
                 # A result that is an argument is listed twice.
-                sizes = {described[0]: elements(described) * dtypes[described[1]].itemsize for described in [*results, *written]}
+                sizes = {described[0]: elements(described) * DTYPES[described[1]].itemsize for described in [*results, *written]}
                 made = made() if sum(sizes.values()) <= made.most_bytes else None
                 if made is None:
                     return None
@@ -474,11 +474,11 @@ def end(made, results, written):
             places = {described[0] for described in written}
             for i, described in enumerate(results):
                 if described[0] in places:
-                    marks.append(unknown)
+                    marks.append(UNKNOWN)
                 else:
-                    marks.append(sure if i < len(values) and put(described, values[i]) else unknown)
+                    marks.append(sure if i < len(values) and put(described, values[i]) else UNKNOWN)
             for i, described in enumerate(written):
-                marks.append(sure if i < len(changed) and put(described, changed[i]) else unknown)
+                marks.append(sure if i < len(changed) and put(described, changed[i]) else UNKNOWN)
             return tuple(marks)
     finally:
         no_grad(before)
