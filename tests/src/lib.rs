@@ -27,6 +27,7 @@ pub mod conformance;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cuda;
 mod extents;
+pub mod fixtures;
 mod pattern_memory;
 mod simulated;
 pub mod workload;

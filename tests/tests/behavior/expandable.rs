@@ -1,4 +1,4 @@
-//! Segments that grow page by page (W9, W10).
+//! Segments that grow page by page.
 
 use expect_test::expect;
 
@@ -7,7 +7,7 @@ use crate::picture::{DEVICE, Device};
 const EXPANDING: Device = DEVICE.with("expandable_segments:True");
 
 #[test]
-fn w9_pages_are_mapped_as_they_are_needed() {
+fn pages_are_mapped_as_they_are_needed() {
     let text = "a = alloc 1000; b = alloc 1048577; c = alloc 20 MiB";
     let played = EXPANDING.check(text, &expect![[r#"
         S1 small default: 0..1024 a (1000) | 1024..2097152 cached (0) | 2097152..1207959552 unmapped (0)
@@ -30,7 +30,7 @@ fn w9_pages_are_mapped_as_they_are_needed() {
 const HOLES: &str = "a = alloc 1000; b = alloc 1048577; c = alloc 20 MiB; free b; d = alloc 30 MiB; free c";
 
 #[test]
-fn w9_only_whole_pages_are_given_back() {
+fn only_whole_pages_are_given_back() {
     let played = EXPANDING.check(&format!("{HOLES}; empty_cache"), &expect![[r#"
         S1 small default: 0..1024 a (1000) | 1024..2097152 cached (0) | 2097152..1207959552 unmapped (0)
         S2 large default: 0..20971520 unmapped (20971520) | 20971520..22020608 cached (0) | 22020608..53477888 d (31457280) | 53477888..62914560 cached (0) | 62914560..1216348160 unmapped (0)
@@ -50,7 +50,7 @@ fn w9_only_whole_pages_are_given_back() {
 }
 
 #[test]
-fn w9_empty_ranges_are_released() {
+fn empty_ranges_are_released() {
     let played = EXPANDING.check(
         &format!("{HOLES}; empty_cache; free a, d; empty_cache"),
         &expect![[r#"
@@ -75,7 +75,7 @@ const THREE: &str =
     "a = alloc 20 MiB; b = alloc 20 MiB; c = alloc 20 MiB; free a; empty_cache; d = alloc 4 MiB";
 
 #[test]
-fn w10_the_lowest_hole_is_mapped_again() {
+fn the_lowest_hole_is_mapped_again() {
     let played = EXPANDING.check(THREE, &expect![[r#"
         S1 large default: 0..4194304 d (4194304) | 4194304..20971520 cached (20971520) | 20971520..41943040 b (20971520) | 41943040..62914560 c (20971520) | 62914560..1216348160 unmapped (0)
         allocation 3/3/4/1
@@ -94,7 +94,7 @@ fn w10_the_lowest_hole_is_mapped_again() {
 }
 
 #[test]
-fn w10_what_fits_no_hole_grows_at_the_end() {
+fn what_fits_no_hole_grows_at_the_end() {
     let played = EXPANDING.check(&format!("{THREE}; g = alloc 30 MiB"), &expect![[r#"
         S1 large default: 0..4194304 d (4194304) | 4194304..20971520 cached (20971520) | 20971520..41943040 b (20971520) | 41943040..62914560 c (20971520) | 62914560..94371840 g (31457280) | 94371840..104857600 cached (0) | 104857600..1216348160 unmapped (0)
         allocation 4/4/5/1
@@ -112,7 +112,7 @@ fn w10_what_fits_no_hole_grows_at_the_end() {
 }
 
 #[test]
-fn w10_a_hole_that_fits_is_taken_before_anything_grows() {
+fn a_hole_that_fits_is_taken_before_anything_grows() {
     let played =
         EXPANDING.check(&format!("{THREE}; g = alloc 30 MiB; free b; h = alloc 29 MiB"), &expect![[r#"
             S1 large default: 0..4194304 d (4194304) | 4194304..34603008 h (30408704) | 34603008..41943040 cached (20971520) | 41943040..62914560 c (20971520) | 62914560..94371840 g (31457280) | 94371840..104857600 cached (0) | 104857600..1216348160 unmapped (0)

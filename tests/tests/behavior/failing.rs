@@ -1,4 +1,4 @@
-//! When nothing fits: the retry, out of memory, garbage collection (W6, W8), and PyTorch's messages.
+//! When nothing fits: the retry, out of memory, garbage collection, and PyTorch's messages.
 
 use blockyard_record::{Bytes, Event};
 use expect_test::expect;
@@ -10,7 +10,7 @@ const ADVICE: &str = " If reserved but unallocated memory is large try setting \
     (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
 
 #[test]
-fn w6_a_full_device_is_asked_again_after_the_cache_went_back() {
+fn a_full_device_is_asked_again_after_the_cache_went_back() {
     let device = Device::of(Bytes::mib(64));
     let retried = "a = alloc 20 MiB; b = alloc 20 MiB; free a; c = alloc 30 MiB";
     let played = device.check(
@@ -39,7 +39,7 @@ fn w6_a_full_device_is_asked_again_after_the_cache_went_back() {
 }
 
 #[test]
-fn w6_what_fails_twice_is_out_of_memory() {
+fn what_fails_twice_is_out_of_memory() {
     let device = Device::of(Bytes::mib(64));
     let text = "a = alloc 20 MiB; b = alloc 20 MiB; free a; c = alloc 30 MiB; d = alloc 40 MiB";
     let played = device.check(
@@ -63,7 +63,7 @@ fn w6_what_fails_twice_is_out_of_memory() {
 }
 
 #[test]
-fn w6_the_message_names_the_segment_and_the_trace_the_rounded_request() {
+fn the_message_names_the_segment_and_the_trace_the_rounded_request() {
     let text = "a = alloc 1048577; b = alloc 20 MiB; c = alloc 2 MiB; free b; d = alloc 20971521";
     let played = Device::of(Bytes::mib(40)).check(
         text,
@@ -130,7 +130,7 @@ fn a_fraction_limits_segments_and_not_what_the_cache_serves() {
 }
 
 #[test]
-fn w8_garbage_collection_releases_the_block_that_waited_longest() {
+fn garbage_collection_releases_the_block_that_waited_longest() {
     let config = "garbage_collection_threshold:0.5,per_process_memory_fraction:0.5";
     let text = "a = alloc 20 MiB; b = alloc 22 MiB; c = alloc 24 MiB; free a, b, c
         x = alloc 20 MiB; y = alloc 4 MiB; z = alloc 30 MiB";

@@ -1,7 +1,5 @@
 //! The behaviors of the allocator, one in each test: a workload goes in, and the picture of segments and
 //! statistics comes out.
-//!
-//! The examples W1 to W12 have the numbers of PyTorch's own library, as texts that a person can read.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Where blocks go: rounding, best fit, splits and merges (W1 to W5).
+//! Where blocks go: rounding, best fit, splits and merges.
 
 use expect_test::expect;
 
@@ -7,7 +7,7 @@ use crate::picture::{DEVICE, check, values};
 const MIB: i64 = 1 << 20;
 
 #[test]
-fn w1_two_tensors_take_764_mib_and_empty_cache_leaves_382() {
+fn two_tensors_take_764_mib_and_empty_cache_leaves_382() {
     let allocated = "x = alloc 10000 x 10000 float32; y = alloc 10000 x 10000 float32";
     let both = check(
         allocated,
@@ -65,7 +65,7 @@ fn w1_two_tensors_take_764_mib_and_empty_cache_leaves_382() {
 const PACKED: &str = "a = alloc 1; b = alloc 512; c = alloc 513; d = alloc 1048576;";
 
 #[test]
-fn w2_small_requests_share_a_segment() {
+fn small_requests_share_a_segment() {
     let played = check(
         PACKED,
         &expect![[r#"
@@ -86,7 +86,7 @@ fn w2_small_requests_share_a_segment() {
 }
 
 #[test]
-fn w2_a_freed_block_between_live_neighbors_stays_as_it_is() {
+fn a_freed_block_between_live_neighbors_stays_as_it_is() {
     check(
         &format!("{PACKED} free b"),
         &expect![[r#"
@@ -106,7 +106,7 @@ fn w2_a_freed_block_between_live_neighbors_stays_as_it_is() {
 }
 
 #[test]
-fn w2_merging_keeps_the_block_that_is_freed_and_what_was_asked_for_it() {
+fn merging_keeps_the_block_that_is_freed_and_what_was_asked_for_it() {
     let played = check(
         &format!("{PACKED} free b; free a"),
         &expect![[r#"
@@ -128,7 +128,7 @@ fn w2_merging_keeps_the_block_that_is_freed_and_what_was_asked_for_it() {
 }
 
 #[test]
-fn w2_best_fit_takes_the_hole_and_not_the_tail() {
+fn best_fit_takes_the_hole_and_not_the_tail() {
     let played = check(
         &format!("{PACKED} free b; free a; e = alloc 100"),
         &expect![[r#"
@@ -150,7 +150,7 @@ fn w2_best_fit_takes_the_hole_and_not_the_tail() {
 }
 
 #[test]
-fn w2_everything_merges_back_and_the_cache_empties() {
+fn everything_merges_back_and_the_cache_empties() {
     let freed = "free b; free a; e = alloc 100; free c; free d; free e";
     let played = check(
         &format!("{PACKED} {freed}"),
@@ -176,7 +176,7 @@ fn w2_everything_merges_back_and_the_cache_empties() {
 const WINDOW: &str = "a = alloc 1048577; b = alloc 10485759; c = alloc 10485760; d = alloc 9437184;";
 
 #[test]
-fn w3_requests_from_1_to_10_mib_share_segments_of_20_mib() {
+fn requests_from_1_to_10_mib_share_segments_of_20_mib() {
     check(
         WINDOW,
         &expect![[r#"
@@ -198,7 +198,7 @@ fn w3_requests_from_1_to_10_mib_share_segments_of_20_mib() {
 }
 
 #[test]
-fn w3_best_fit_prefers_the_smaller_remainder_of_another_segment() {
+fn best_fit_prefers_the_smaller_remainder_of_another_segment() {
     let more = "free b; e = alloc 8388608; free a; g = alloc 3145728";
     let played = check(
         &format!("{WINDOW} {more}"),
@@ -229,7 +229,7 @@ fn w3_best_fit_prefers_the_smaller_remainder_of_another_segment() {
 const TWO_CACHED: &str = "a = alloc 20 MiB; b = alloc 20 MiB; free a; free b;";
 
 #[test]
-fn w4_equal_blocks_are_taken_from_the_lowest_address_on() {
+fn equal_blocks_are_taken_from_the_lowest_address_on() {
     let played = check(
         &format!("{TWO_CACHED} c = alloc 19922944"),
         &expect![[r#"
@@ -250,7 +250,7 @@ fn w4_equal_blocks_are_taken_from_the_lowest_address_on() {
 }
 
 #[test]
-fn w4_a_remainder_of_more_than_a_mebibyte_is_split_off() {
+fn a_remainder_of_more_than_a_mebibyte_is_split_off() {
     let text = format!("{TWO_CACHED} c = alloc 19922944; free c; d = alloc 19922432");
     let played = check(
         &text,
@@ -274,7 +274,7 @@ fn w4_a_remainder_of_more_than_a_mebibyte_is_split_off() {
 }
 
 #[test]
-fn w4_a_small_remainder_is_split_off_from_512_bytes_on() {
+fn a_small_remainder_is_split_off_from_512_bytes_on() {
     let played = check(
         "a = alloc 1048064; b = alloc 1048576",
         &expect![[r#"
@@ -295,7 +295,7 @@ fn w4_a_small_remainder_is_split_off_from_512_bytes_on() {
 }
 
 #[test]
-fn w5_blocks_over_the_split_limit_stay_whole() {
+fn blocks_over_the_split_limit_stay_whole() {
     let device = DEVICE.with("max_split_size_mb:40");
     let cached = "big = alloc 80 MiB; mid = alloc 30 MiB; free big; free mid;";
     let before = device.play(cached);

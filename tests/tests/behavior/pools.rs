@@ -1,4 +1,4 @@
-//! Memory pools of a program's own (W11, W12).
+//! Memory pools of a program's own.
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator, PoolOptions};
 use blockyard_device::VirtualDevice;
@@ -30,7 +30,7 @@ fn allocate(allocator: &mut Allocator, size: Bytes, pool: Option<PoolId>) -> Res
 }
 
 #[test]
-fn w11_a_pool_that_serves_on_out_of_memory_lends_its_cache() {
+fn a_pool_that_serves_on_out_of_memory_lends_its_cache() {
     let mut allocator = allocator(Bytes::mib(80));
     let plain = allocator.create_pool(PoolOptions::default());
     let serving = allocator.create_pool(PoolOptions { serves_on_oom: true, ..PoolOptions::default() });
@@ -54,7 +54,7 @@ fn w11_a_pool_that_serves_on_out_of_memory_lends_its_cache() {
 }
 
 #[test]
-fn w12_a_pool_keeps_its_segments_to_itself_until_it_goes() {
+fn a_pool_keeps_its_segments_to_itself_until_it_goes() {
     let mut allocator = allocator(Bytes::gib(1));
     let pool = allocator.create_pool(PoolOptions::default());
     assert_eq!(pool, PoolId { capture: 0, user: 1 });
@@ -83,7 +83,7 @@ fn w12_a_pool_keeps_its_segments_to_itself_until_it_goes() {
 }
 
 #[test]
-fn w12_a_pool_that_never_splits_hands_out_whole_segments() {
+fn a_pool_that_never_splits_hands_out_whole_segments() {
     let mut allocator = allocator(Bytes::gib(1));
     let pool = allocator.create_pool(PoolOptions { never_splits: true, ..PoolOptions::default() });
     let large = [(); 2].map(|()| allocate(&mut allocator, Bytes::mib(4), Some(pool)).unwrap());
@@ -133,7 +133,7 @@ fn a_workload_makes_pools_enters_them_and_gives_them_up() {
 }
 
 #[test]
-fn w11_as_a_workload() {
+fn as_a_workload() {
     let text = "
         pool plain; pool spare use_on_oom
         enter plain; a = alloc 40 MiB; leave plain

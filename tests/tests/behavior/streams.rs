@@ -1,4 +1,4 @@
-//! Streams: memory that streams do not share, and frees that wait (W7).
+//! Streams: memory that streams do not share, and frees that wait.
 
 use expect_test::expect;
 
@@ -7,7 +7,7 @@ use crate::picture::{DEVICE, check, values};
 const PENDING: &str = "stream side; a = alloc 1024; record_stream a default; record_stream a side; free a;";
 
 #[test]
-fn w7_a_block_that_another_stream_used_is_pending_after_its_free() {
+fn a_block_that_another_stream_used_is_pending_after_its_free() {
     let played = check(
         PENDING,
         &expect![[r#"
@@ -35,7 +35,7 @@ fn w7_a_block_that_another_stream_used_is_pending_after_its_free() {
 }
 
 #[test]
-fn w7_other_requests_go_behind_a_pending_block() {
+fn other_requests_go_behind_a_pending_block() {
     check(
         &format!("{PENDING} b = alloc 1024; c = alloc 512"),
         &expect![[r#"
@@ -55,7 +55,7 @@ fn w7_other_requests_go_behind_a_pending_block() {
 }
 
 #[test]
-fn w7_the_next_allocation_completes_the_free_and_uses_the_place() {
+fn the_next_allocation_completes_the_free_and_uses_the_place() {
     let text = format!("{PENDING} b = alloc 1024; c = alloc 512; advance side; d = alloc 1024");
     let played = check(
         &text,
@@ -84,7 +84,7 @@ fn work_that_is_done_is_noticed_by_the_next_allocation_and_not_before() {
 }
 
 #[test]
-fn w7_empty_cache_waits_for_pending_frees() {
+fn empty_cache_waits_for_pending_frees() {
     let played = check(
         &format!("{PENDING} empty_cache"),
         &expect![[r#"

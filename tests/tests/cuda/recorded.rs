@@ -1,7 +1,6 @@
 //! Recordings of PyTorch's own allocator, replayed with every segment real.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 
 use blockyard_device::{DeviceMemory, MirroredDevice, RecordedDevice};
 use blockyard_device_cuda::CudaDevice;
@@ -10,34 +9,7 @@ use blockyard_pytorch::trace::requests;
 use blockyard_record::{Bytes, DeviceAddr, Recording, TraceAction, TraceEntry};
 use blockyard_replay::{RunSettings, run_on, verify_on};
 use blockyard_tests::cuda::on_cuda;
-
-const DEFAULT: &[&str] = &["mix", "small", "large", "pow", "tight", "streams"];
-const EXPANDABLE: &[&str] = &["mix", "large", "tight", "streams"];
-const SETTINGS: &[&str] = &[
-    "split64-mix",
-    "split64-large",
-    "split64-tight",
-    "nonsplit-large",
-    "gc06-tight",
-    "split32gc06-tight",
-    "pow2div4-mix",
-    "pow2div4-pow",
-    "pow2divlist-mix",
-    "pools-mix",
-    "pools-expand",
-];
-
-// The tests are carried to machines where they were not built.
-fn fixtures() -> PathBuf {
-    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    package.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()).join("fixtures")
-}
-
-fn read(name: &str) -> RecordedRun {
-    let path = fixtures().join(format!("{name}.jsonl.gz"));
-    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    RecordedRun::read(&bytes).expect("the fixture is a recording")
-}
+use blockyard_tests::fixtures::{DEFAULT, EXPANDABLE, POOLS, SETTINGS, recorded_run};
 
 /// Checks that under the recorded addresses everything is as recorded: addresses, statistics after each
 /// operation, trace, blocks.
@@ -45,7 +17,7 @@ fn check_mirrored(names: &[String]) {
     on_cuda(|mut device| {
         let total = device.total_memory();
         for name in names {
-            let run = read(name);
+            let run = recorded_run(name);
             // Recorded failures depend on the total memory, so the device needs enough.
             assert!(total >= Bytes::gib(8), "{total} of device memory are too few for the recordings");
             let verified = verify_on(&run, |shown| MirroredDevice::new(shown, device), &mut |_| {
@@ -74,7 +46,9 @@ fn expandable_segments_are_identical() {
 
 #[test]
 fn other_settings_and_pools_are_identical() {
-    check_mirrored(&SETTINGS.iter().map(|name| format!("synthetic/{name}")).collect::<Vec<_>>());
+    check_mirrored(
+        &SETTINGS.iter().chain(&POOLS).map(|name| format!("synthetic/{name}")).collect::<Vec<_>>(),
+    );
 }
 
 /// Runs the recorded requests where the driver places the segments.
@@ -108,7 +82,7 @@ fn only_the_addresses_are_the_drivers() {
         let mut device = Some(device);
         for profile in DEFAULT {
             let name = format!("synthetic/default-{profile}");
-            let run = read(&name);
+            let run = recorded_run(&name);
             let device = device.take().unwrap_or_else(|| CudaDevice::open(0).unwrap());
             let real = run_where_the_driver_likes(&run, device);
             let segments: Vec<(DeviceAddr, Bytes)> = real
@@ -139,7 +113,7 @@ fn expandable_segments_give_the_recorded_statistics_where_the_driver_likes() {
         let mut device = Some(device);
         for profile in EXPANDABLE {
             let name = format!("synthetic/expand-{profile}");
-            let run = read(&name);
+            let run = recorded_run(&name);
             let device = device.take().unwrap_or_else(|| CudaDevice::open(0).unwrap());
             let comparison =
                 verify_on(&run, |_| device, &mut |_| ControlFlow::Continue(())).unwrap().comparison;

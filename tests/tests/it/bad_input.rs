@@ -8,16 +8,15 @@ mod loops;
 
 use std::io::{Read as _, Write as _};
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use blockyard_replay::job::{Job, JobError, JobOutput, perform};
+use blockyard_tests::fixtures;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
 fn fixture(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("{name}.jsonl.gz"));
-    std::fs::read(path).expect("the fixture is there")
+    std::fs::read(fixtures::fixture(name)).expect("the fixture is there")
 }
 
 fn gunzip(bytes: &[u8]) -> String {

@@ -1,22 +1,13 @@
 //! Fidelity: recordings of PyTorch's own allocator, replayed and compared fact by fact.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 
-use blockyard_pytorch::{OperationKind, RecordedRun};
+use blockyard_pytorch::OperationKind;
 use blockyard_replay::{RunError, Verification, verify};
-
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("{name}.jsonl.gz"))
-}
-
-fn read(name: &str) -> RecordedRun {
-    let bytes = std::fs::read(fixture(name)).expect("the fixture is there");
-    RecordedRun::read(&bytes).expect("the fixture is a recording")
-}
+use blockyard_tests::fixtures::{DEFAULT, EXPANDABLE, POOLS, SETTINGS, recorded_run};
 
 fn replay(name: &str) -> Result<Verification, RunError> {
-    verify(&read(name), &mut |_| ControlFlow::Continue(()))
+    verify(&recorded_run(name), &mut |_| ControlFlow::Continue(()))
 }
 
 #[track_caller]
@@ -31,38 +22,28 @@ fn check_identical(name: &str) {
 
 #[test]
 fn operations_under_default_settings_are_identical() {
-    for profile in ["mix", "small", "large", "pow", "tight", "streams"] {
+    for profile in DEFAULT {
         check_identical(&format!("synthetic/default-{profile}"));
     }
 }
 
 #[test]
 fn operations_under_split_limits_rounding_and_garbage_collection_are_identical() {
-    for name in [
-        "split64-mix",
-        "split64-large",
-        "split64-tight",
-        "nonsplit-large",
-        "gc06-tight",
-        "split32gc06-tight",
-        "pow2div4-mix",
-        "pow2div4-pow",
-        "pow2divlist-mix",
-    ] {
+    for name in SETTINGS {
         check_identical(&format!("synthetic/{name}"));
     }
 }
 
 #[test]
 fn operations_under_expandable_segments_are_identical() {
-    for profile in ["mix", "large", "tight", "streams"] {
+    for profile in EXPANDABLE {
         check_identical(&format!("synthetic/expand-{profile}"));
     }
 }
 
 #[test]
 fn operations_in_memory_pools_are_identical() {
-    for name in ["pools-mix", "pools-expand"] {
+    for name in POOLS {
         check_identical(&format!("synthetic/{name}"));
     }
 }
@@ -77,7 +58,7 @@ fn statistics_of_the_drivers_pool_are_identical() {
 
 #[test]
 fn statistics_of_the_drivers_pool_do_not_need_its_addresses() {
-    let mut run = read("synthetic/async-mix");
+    let mut run = recorded_run("synthetic/async-mix");
     for operation in &mut run.operations {
         if let OperationKind::Allocate { result, .. } = &mut operation.kind {
             *result = None;

@@ -67,7 +67,10 @@ def rewritten(source, file):
 
 
 def depending(source, lines):
-    """The lines that print what depends on an assumption at one of these lines, each with the line of the assumption."""
+    """The lines that print what depends on an assumption at one of these lines, each with the line of the assumption.
+
+    The source is parsed again: the program that runs has calls in the place of elements.
+    """
     nodes = list(ast.walk(ast.parse(source)))
     compound = [node for node in nodes if isinstance(node, (ast.If, ast.While))]
     simple = [node for node in nodes if isinstance(node, ast.stmt) and not hasattr(node, "body")]

@@ -14,6 +14,9 @@ pub enum TorchError {
     /// `RuntimeError`.
     #[error("{0}")]
     Runtime(String),
+    /// `torch.AcceleratorError`.
+    #[error("{0}")]
+    Accelerator(String),
     /// `TypeError`.
     #[error("{0}")]
     Type(String),

@@ -253,10 +253,10 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`] with the driver's text when no GPU has that number.
+    /// [`TorchError::Accelerator`] with the driver's text when no GPU has that number.
     pub fn device(&self, index: u8) -> Result<&Rc<SimulatedGpu>> {
         self.devices.get(usize::from(index)).ok_or_else(|| {
-            TorchError::Runtime(
+            TorchError::Accelerator(
                 "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\nCUDA kernel errors might be asynchronously reported at some other \
                  API call, so the stacktrace below might be incorrect.\nFor debugging consider passing \
                  CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"

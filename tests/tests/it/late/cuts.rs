@@ -1,17 +1,12 @@
 //! Cuts through recordings of the real allocator.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use blockyard_pytorch::RecordedRun;
 use blockyard_replay::{ReplayableRun, RunSettings, open, verify};
+use blockyard_tests::fixtures::recorded_run;
 
 use super::truth::{MemoryAtCut, moments};
-
-fn read(name: &str) -> RecordedRun {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("{name}.jsonl.gz"));
-    RecordedRun::read(&std::fs::read(path).unwrap()).unwrap()
-}
 
 /// The recording without its operations and without the first `cut` entries, as a full ring buffer leaves a
 /// program's.
@@ -52,7 +47,7 @@ struct CutTotals {
 /// whole recording, except for sizes that are marked as unknown, and all later placements must be identical.
 #[track_caller]
 fn check(name: &str, every: usize) -> CutTotals {
-    let run = read(name);
+    let run = recorded_run(name);
     let whole = verify(&run, &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(whole.comparison.is_identical());
     let length = run.trace.as_ref().unwrap().len();
@@ -146,7 +141,7 @@ fn cut_heads_of_programs() {
 #[test]
 fn a_memory_fraction_is_inferred_from_garbage_collection() {
     for name in ["synthetic/gc06-tight", "synthetic/split32gc06-tight"] {
-        let run = read(name);
+        let run = recorded_run(name);
         let length = run.trace.as_ref().unwrap().len();
         let (mut identical, mut cuts) = (0, 0);
         for cut in (0..length).step_by(83) {
@@ -174,7 +169,7 @@ fn every_cut_through_a_recording() {
 
 #[test]
 fn what_cannot_be_known_is_said() {
-    let run = read("synthetic/default-large");
+    let run = recorded_run("synthetic/default-large");
     let late = cut_at(&run, 462);
     let opened = open_late(&late);
     let rewound = opened.rewound.unwrap();

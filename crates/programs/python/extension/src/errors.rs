@@ -21,12 +21,10 @@ pub(crate) fn to_exception(python: Python<'_>, error: TorchError) -> PyErr {
                 None => PyMemoryError::new_err(text),
             }
         }
-        TorchError::Runtime(text) if text.starts_with("CUDA error: ") => {
-            match class_of(python, "AcceleratorError") {
-                Some(class) => PyErr::from_type(class, text),
-                None => PyRuntimeError::new_err(text),
-            }
-        }
+        TorchError::Accelerator(text) => match class_of(python, "AcceleratorError") {
+            Some(class) => PyErr::from_type(class, text),
+            None => PyRuntimeError::new_err(text),
+        },
         TorchError::Type(text) => PyTypeError::new_err(text),
         TorchError::Value(text) => PyValueError::new_err(text),
         TorchError::Index(text) => PyIndexError::new_err(text),

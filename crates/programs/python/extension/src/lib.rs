@@ -9,8 +9,8 @@
 //! `run` (a run from its job to its outcome), `line` (where the program is), `objects` and `convert` (between
 //! Python objects and the values of the crate `torch`), `values`, `tensor`, `operators`, `autograd`, `memory`
 //! (what the modules offer), `unknown` (numbers that no recording of a GPU gives), `referrers` (what
-//! the search for names that keep memory alive needs), `growth` (what the search for keepers needs), `learn` (what recordings
-//! teach), `confined` (programs of others), `page` (the page's messages).
+//! the search for names that keep memory alive needs), `growth` (what the search for keepers needs), `learn`
+//! (what recordings teach), `confined` (programs of others), `page` (the page's messages).
 //!
 //! # Decisions
 //!

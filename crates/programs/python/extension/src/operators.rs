@@ -46,7 +46,8 @@ impl PyTensorList {
 pub(crate) struct PyOperator {
     /// The name, by which each thread finds the operator: Python may call it on any thread.
     name: &'static str,
-    /// Whether Python calls it for `a + b`, where another class may have the answer to a type of `b` that is wrong here.
+    /// Whether Python calls it for `a + b`, where another class may have the answer to a type of `b` that is
+    /// wrong here.
     is_special: bool,
 }
 

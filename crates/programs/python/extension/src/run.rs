@@ -30,6 +30,8 @@ const OPERATOR_TIME: f64 = 1e-5;
 struct Run {
     file: String,
     notes: Vec<ProgramNote>,
+    /// The lines with a branch that is assumed, in the order of their notes.
+    assumed_lines: Vec<u32>,
     printed: Vec<PrintedMark>,
     /// Seconds since [`EPOCH`].
     clock: f64,
@@ -72,6 +74,7 @@ pub(crate) fn begin_job(file: &Bound<'_, PyString>, job: &Job) -> PyResult<()> {
     RUN.replace(Some(Run {
         file: job.file.clone(),
         notes: Vec::new(),
+        assumed_lines: Vec::new(),
         printed: Vec::new(),
         clock: 0.0,
         operators: 0,
@@ -198,11 +201,22 @@ fn note(python: Python<'_>, text: String) {
     add_note(line::current(python), text);
 }
 
-/// The lines whose notes say that a branch is assumed.
+/// Notes a remark about a branch of the line that runs, which is assumed.
+#[pyfunction]
+fn note_branch(python: Python<'_>, text: String) {
+    let line = line::current(python);
+    add_note(line, text);
+    with(|run| {
+        if !run.assumed_lines.contains(&line) {
+            run.assumed_lines.push(line);
+        }
+    });
+}
+
+/// The lines with a branch that is assumed.
 #[pyfunction]
 fn assumed_lines() -> Vec<u32> {
-    let is_assumed = |note: &&ProgramNote| note.text.ends_with("is assumed to be false");
-    with(|run| run.notes.iter().filter(is_assumed).map(|note| note.line).collect()).unwrap_or_default()
+    with(|run| run.assumed_lines.clone()).unwrap_or_default()
 }
 
 /// Notes a remark about a line.
@@ -396,6 +410,6 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add {
         ($($function:ident)*) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)* }
     }
-    add!(stop_text note note_at assumed_lines collect note_collection watch_collections leave_collections note_printed time clock sleep environment_changed file_of begin end referrers_at);
+    add!(stop_text note note_at note_branch assumed_lines collect note_collection watch_collections leave_collections note_printed time clock sleep environment_changed file_of begin end referrers_at);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 from _host import asserted as _asserted_value
 from _host import note as _note
+from _host import note_branch as _note_branch
 
 
 class Size(tuple):
@@ -33,11 +34,6 @@ def _asserted():
     if value is not None:
         _note("the assertion depends on values that are not computed; it is assumed to hold")
     return value
-
-
-def _false(text):
-    _note(text)
-    return False
 
 
 class UnknownNumber:
@@ -110,7 +106,9 @@ class UnknownNumber:
 
     def __bool__(self):
         value = _asserted()
-        return _false(self._assumption) if value is None else value
+        if value is None:
+            _note_branch(self._assumption)
+        return bool(value)
 
     def _refuse(self, *arguments):
         raise ValueError(
