@@ -14,7 +14,7 @@ use crate::browser;
 /// They are valid until the theme or the pixel ratio changes; then they have to be read again.
 #[derive(Debug)]
 pub(crate) struct Paints {
-    /// CSS colors, in the order of `Role::ALL`.
+    /// CSS colors, in the order of `Role::all`.
     colors: Vec<String>,
     patterns: Vec<(Fill, Option<CanvasPattern>)>,
     /// Device pixels per pixel of a figure.
@@ -30,14 +30,14 @@ impl Paints {
             let root = window.document()?.document_element()?;
             window.get_computed_style(&root).ok()?
         });
-        let color = |role: &Role| {
+        let color = |role: Role| {
             let value = style.as_ref().and_then(|style| style.get_property_value(role.css_variable()).ok());
             value
                 .map(|value| value.trim().to_owned())
                 .filter(|value| !value.is_empty())
                 .unwrap_or("gray".to_owned())
         };
-        let colors = Role::ALL.iter().map(color).collect();
+        let colors = Role::all().map(color).collect();
         Self {
             colors,
             patterns: Vec::new(),
@@ -78,7 +78,7 @@ impl Paints {
             Role::SplitEdge if !self.is_patterned => Role::Background,
             other => other,
         };
-        let place = Role::ALL.iter().position(|role| *role == known);
+        let place = Role::all().position(|role| role == known);
         place.and_then(|place| self.colors.get(place)).map_or("gray", String::as_str)
     }
 

@@ -61,7 +61,7 @@ pub use boxed::AnyDevice;
 pub use error::DeviceError;
 pub use host::{HostMemory, PinnedAllocation, Pinning, VirtualHostMemory};
 pub use mirrored::{MirroredDevice, MirroredEvent};
-pub use random::Random;
+pub use random::{Random, mixed};
 pub use recorded::{InitialMemory, RecordedDevice, RecordedDeviceFailure, RecordedOom};
 pub use streams::StreamEvent;
 pub use virtual_device::{AddressOrder, VirtualDevice};

@@ -5,9 +5,6 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The distance of two states in a row.
-    pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
     /// A generator that gives the same numbers for the same seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
@@ -16,9 +13,9 @@ impl Random {
 
     /// A number below `end`; 0 where `end` is 0.
     pub const fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(Self::STEP);
-        let end = if end == 0 { 1 } else { end };
-        mixed(self.0) % end
+        let number = mixed(self.0);
+        self.0 = self.0.wrapping_add(STEP);
+        number % if end == 0 { 1 } else { end }
     }
 
     /// An index of a list of this length; 0 for no items.
@@ -38,8 +35,13 @@ impl Random {
     }
 }
 
-/// The number of a state.
-pub(crate) const fn mixed(state: u64) -> u64 {
+/// The distance of two states in a row.
+pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A number that depends on each bit of another: a step of `SplitMix64`.
+#[must_use]
+pub const fn mixed(number: u64) -> u64 {
+    let state = number.wrapping_add(STEP);
     let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     state ^ (state >> 31)

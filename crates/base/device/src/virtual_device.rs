@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::mapped::MappedAddresses;
-use crate::random::{Random, mixed};
+use crate::random::{STEP, mixed};
 use crate::streams::Streams;
 use crate::{
     Advance, DeviceError, DeviceMemory, InitialMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualMemory,
@@ -205,9 +205,9 @@ impl VirtualDevice {
         let slots = room.and_then(|room| Self::END_OF_ADDRESSES.get().checked_div(room));
         let (Some(room), Some(slots)) = (room, slots.filter(|slots| *slots > 1)) else { return Err(full) };
         for _ in 0..MAX_TRIES {
-            self.slots_taken = self.slots_taken.wrapping_add(1);
             let index = seed.wrapping_shl(32).wrapping_add(self.slots_taken);
-            let slot = mixed(index.wrapping_mul(Random::STEP)) % slots;
+            self.slots_taken = self.slots_taken.wrapping_add(1);
+            let slot = mixed(index.wrapping_mul(STEP)) % slots;
             let base = DeviceAddr::new(slot * room);
             if slot != 0 && self.is_free(base, size) {
                 return Ok(base);

@@ -197,7 +197,7 @@ impl Groups {
         // The key of a stack is found once.
         let mut of_stacks: FxHashMap<StackId, Option<GroupKey>> = FxHashMap::default();
         let mut numbers: FxHashMap<GroupKey, usize> = FxHashMap::default();
-        let mut sites: GroupSums =
+        let mut sums: GroupSums =
             GroupSums { recording, by, blame, all: Vec::new(), of_texts: FxHashMap::default() };
         let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
         let peak = step_u32(allocations.busiest(0, allocations.moments()));
@@ -210,38 +210,38 @@ impl Groups {
                 None => group_key(allocations, recording, row, by),
             };
             let key = key.unwrap_or(GroupKey::Stack(StackId::EMPTY));
-            let number = *numbers.entry(key).or_insert_with(|| sites.number(key));
-            sites.weigh(number, allocations, row, peak);
+            let number = *numbers.entry(key).or_insert_with(|| sums.number(key));
+            sums.weigh(number, allocations, row, peak);
             of_rows.push(number);
         }
-        Self::of_group_sums(allocations, &sites, &of_rows)
+        Self::of_group_sums(allocations, &sums, &of_rows)
     }
 
     fn names(allocations: &Allocations, recording: &Recording) -> Self {
         let by = GroupBy::Stack;
-        let mut sites: GroupSums =
+        let mut sums: GroupSums =
             GroupSums { recording, by, blame: None, all: Vec::new(), of_texts: FxHashMap::default() };
         let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
         let peak = step_u32(allocations.busiest(0, allocations.moments()));
         for row in 0..allocations.len() {
             let name = allocations.id(row).and_then(|id| recording.name(id));
             let name = name.map_or("without a name", |name| name.split('[').next().unwrap_or(name));
-            let number = sites.number_of(None, name.to_owned());
-            sites.weigh(number, allocations, row, peak);
+            let number = sums.number_of(None, name.to_owned());
+            sums.weigh(number, allocations, row, peak);
             of_rows.push(number);
         }
-        Self::of_group_sums(allocations, &sites, &of_rows)
+        Self::of_group_sums(allocations, &sums, &of_rows)
     }
 
     /// The colors of rows whose groups are known by their numbers.
-    fn of_group_sums(allocations: &Allocations, sites: &GroupSums<'_>, of_rows: &[usize]) -> Self {
-        let (entries, places) = sites.entries();
+    fn of_group_sums(allocations: &Allocations, sums: &GroupSums<'_>, of_rows: &[usize]) -> Self {
+        let (entries, places) = sums.entries();
         let of_rows = of_rows.iter().map(|number| places.get(*number).copied().unwrap_or(0)).collect();
         let (texts, roles): (Vec<String>, Vec<Role>) = entries.into_iter().unzip();
         let mut groups = Self::counted(allocations, of_rows, texts, |place| {
             roles.get(usize::from(place)).copied().unwrap_or(OTHERS)
         });
-        if let (Some(blame), Some(first)) = (sites.blame, groups.legend.first_mut()) {
+        if let (Some(blame), Some(first)) = (sums.blame, groups.legend.first_mut()) {
             first.blame = Some(blame.what).filter(|_| blame.group.as_ref() == Some(&first.text));
         }
         groups
@@ -340,9 +340,9 @@ impl GroupSums<'_> {
 
     /// Adds a row to the group with this number.
     fn weigh(&mut self, number: usize, allocations: &Allocations, row: usize, peak: u32) {
-        if let Some(site) = self.all.get_mut(number) {
-            site.area = site.area.saturating_add(area_of(allocations, row).into());
-            site.at_peak = site.at_peak.saturating_add(bytes_at(allocations, row, peak).into());
+        if let Some(sum) = self.all.get_mut(number) {
+            sum.area = sum.area.saturating_add(area_of(allocations, row).into());
+            sum.at_peak = sum.at_peak.saturating_add(bytes_at(allocations, row, peak).into());
         }
     }
 
@@ -360,7 +360,7 @@ impl GroupSums<'_> {
         match self.by {
             GroupBy::Line => self.of_lines(),
             GroupBy::Category => {
-                let category = |number: &usize| self.all.get(*number).and_then(|site| site.category);
+                let category = |number: &usize| self.all.get(*number).and_then(|sum| sum.category);
                 let mut order: Vec<usize> = (0..self.all.len()).collect();
                 order.sort_by_key(category);
                 let entry = |number: &usize| {
@@ -375,7 +375,7 @@ impl GroupSums<'_> {
     }
 
     fn is_blamed(&self, number: usize) -> bool {
-        let text = self.all.get(number).map(|site| &site.text);
+        let text = self.all.get(number).map(|sum| &sum.text);
         self.blame.is_some_and(|blame| text.is_some() && blame.group.as_ref() == text)
     }
 
@@ -392,7 +392,7 @@ impl GroupSums<'_> {
             .filter_map(|(number, color)| Some((self.all.get(*number)?.text.clone(), Role::Group(color))))
             .collect();
         if let [only] = order.get(shown..).unwrap_or_default() {
-            entries.extend(self.all.get(*only).map(|site| (site.text.clone(), OTHERS)));
+            entries.extend(self.all.get(*only).map(|sum| (sum.text.clone(), OTHERS)));
         } else if order.len() > shown {
             entries.push((format!("{} others", grouped(order.len() - shown)), OTHERS));
         }
@@ -403,14 +403,14 @@ impl GroupSums<'_> {
     /// the next colors in their order, and two quiet greys: for all other lines, and for allocations without a
     /// line of the program. So a reader sees what matters before the legend is read.
     fn of_lines(&self) -> (Vec<(String, Role)>, Vec<u8>) {
-        let peak: u128 = self.all.iter().map(|site| site.at_peak).fold(0, u128::saturating_add);
+        let peak: u128 = self.all.iter().map(|sum| sum.at_peak).fold(0, u128::saturating_add);
         let (mut blamed, mut largest, mut others, mut unknown) = (vec![], vec![], vec![], vec![]);
         for number in self.largest_first() {
-            let Some(site) = self.all.get(number) else { continue };
+            let Some(sum) = self.all.get(number) else { continue };
             let is_blamed = self.is_blamed(number);
             // An area of less than a fiftieth is hardly seen.
-            let is_large = largest.len() < LINES && site.at_peak.saturating_mul(50) >= peak;
-            let of = match site.category {
+            let is_large = largest.len() < LINES && sum.at_peak.saturating_mul(50) >= peak;
+            let of = match sum.category {
                 _ if is_blamed => &mut blamed,
                 Some(_) => &mut unknown,
                 None if is_large => &mut largest,

@@ -157,62 +157,7 @@ impl Role {
     /// How many groups of allocations have their own color: eight hues, and the grey of all others.
     pub const GROUPS: u8 = 9;
 
-    /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`], categories up to
-    /// [`Role::CATEGORY_COLORS`] and steps up to [`Role::STEPS`].
-    pub const ALL: [Self; 50] = [
-        Self::Requested,
-        Self::Rounding,
-        Self::Pending,
-        Self::Cached,
-        Self::Free,
-        Self::SplitEdge,
-        Self::PeakAllocated,
-        Self::PeakReserved,
-        Self::Limit,
-        Self::Failure,
-        Self::Cursor,
-        Self::Selection,
-        Self::Hover,
-        Self::Changed,
-        Self::Text,
-        Self::TextMuted,
-        Self::TextOnRequested,
-        Self::Grid,
-        Self::Background,
-        Self::PoolSmall,
-        Self::PoolLarge,
-        Self::Stream(0),
-        Self::Stream(1),
-        Self::Stream(2),
-        Self::Stream(3),
-        Self::Stream(4),
-        Self::Stream(5),
-        Self::Group(0),
-        Self::Group(1),
-        Self::Group(2),
-        Self::Group(3),
-        Self::Group(4),
-        Self::Group(5),
-        Self::Group(6),
-        Self::Group(7),
-        Self::Group(8),
-        Self::Category(0),
-        Self::Category(1),
-        Self::Category(2),
-        Self::Category(3),
-        Self::Category(4),
-        Self::Category(5),
-        Self::Category(6),
-        Self::Category(7),
-        Self::Step(0),
-        Self::Step(1),
-        Self::Step(2),
-        Self::Step(3),
-        Self::Step(4),
-        Self::Step(5),
-    ];
-
-    /// The role with its index in bounds, as [`Role::ALL`] has it.
+    /// The role with its index in bounds, as [`Role::all`] has it.
     #[must_use]
     pub fn known(self) -> Self {
         match self {
@@ -276,8 +221,8 @@ mod tests {
 
     #[test]
     fn every_role_has_a_variable_of_its_own() {
-        let names: BTreeSet<_> = Role::ALL.iter().map(|role| role.css_variable()).collect();
-        assert_eq!(names.len(), Role::ALL.len());
+        let names: BTreeSet<_> = Role::all().map(Role::css_variable).collect();
+        assert_eq!(names.len(), Role::all().count());
         assert!(names.iter().all(|name| name.starts_with("--role-")));
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use blockyard_device::mixed;
+
 use crate::course::LessonFile;
 use crate::lesson::Lesson;
 use crate::played::PlayedLesson;
@@ -42,14 +44,6 @@ pub fn drawn_question(
             |shown: &LessonQuestion| (&shown.text, &shown.answers) == (&question.text, &question.answers);
         (!shown.is_some_and(is_shown)).then_some(played)
     })
-}
-
-/// A number that depends on each bit of another: a step of `SplitMix64`.
-fn mixed(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
 
 /// A question of the course by its place.

@@ -245,7 +245,7 @@ fn every_color_has_one_hue_in_both_themes() {
         let [_, a, b] = lab(color);
         (b.atan2(a).to_degrees().rem_euclid(360.0), a.hypot(b))
     };
-    for role in Role::ALL {
+    for role in Role::all() {
         let [light, dark] = [Theme::Light, Theme::Dark].map(|theme| hue(linear(&theme.color(role))));
         if light.1 < NEARLY_GREY && dark.1 < NEARLY_GREY {
             continue;
@@ -269,8 +269,8 @@ fn no_site_group_or_step_has_the_hue_of_a_state() {
     for theme in [Theme::Light, Theme::Dark] {
         let states = [Role::Requested, Role::Cached].map(|role| hue(linear(&theme.color(role))).0);
         let of = |role: &Role| matches!(role, Role::Category(_) | Role::Group(_) | Role::Step(_));
-        for role in Role::ALL.iter().filter(|role| of(role)) {
-            let (angle, chroma) = hue(linear(&theme.color(*role)));
+        for role in Role::all().filter(of) {
+            let (angle, chroma) = hue(linear(&theme.color(role)));
             for state in states {
                 let between = (angle - state).abs().min(360.0 - (angle - state).abs());
                 assert!(
@@ -290,8 +290,8 @@ fn no_site_group_or_step_looks_like_a_failure_or_like_ink() {
         let ink = lab(linear(&theme.color(Role::Text)));
         let hue = |[_, a, b]: Color| (b.atan2(a).to_degrees().rem_euclid(360.0), a.hypot(b));
         let of = |role: &Role| matches!(role, Role::Category(_) | Role::Group(_) | Role::Step(_));
-        for role in Role::ALL.iter().filter(|role| of(role)) {
-            let color = linear(&theme.color(*role));
+        for role in Role::all().filter(of) {
+            let color = linear(&theme.color(role));
             let apart = |other: Color| {
                 let sum: f64 = lab(color).iter().zip(other).map(|(one, other)| (one - other).powi(2)).sum();
                 sum.sqrt()
