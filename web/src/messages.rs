@@ -13,7 +13,15 @@ use crate::session::{Feature, Session};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Message {
     pub(crate) text: String,
-    pub(crate) is_error: bool,
+    pub(crate) kind: MessageKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MessageKind {
+    Note,
+    /// Panels are hidden, and a key shows them again.
+    HiddenPanels,
+    Error,
 }
 
 /// A job in the worker.
@@ -39,11 +47,15 @@ pub(crate) struct MessageSignals {
 
 impl Session {
     pub(crate) fn show_note(self, text: impl Into<String>) {
-        self.messages().message.set(Some(Message { text: text.into(), is_error: false }));
+        self.show_message(text.into(), MessageKind::Note);
+    }
+
+    pub(crate) fn show_message(self, text: String, kind: MessageKind) {
+        self.messages().message.set(Some(Message { text, kind }));
     }
 
     pub(crate) fn show_error(self, text: impl Into<String>) {
-        self.messages().message.set(Some(Message { text: text.into(), is_error: true }));
+        self.show_message(text.into(), MessageKind::Error);
     }
 
     /// Lets screen readers announce a text.

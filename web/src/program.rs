@@ -5,12 +5,13 @@ mod fit;
 mod result;
 mod trials;
 
-pub(crate) use examples::{DEFAULT_GPU, DERIVED_NUMBERS, EXAMPLES, Example, GPUS};
+pub(crate) use examples::{DEFAULT_GPU, DERIVED_NUMBERS, EXAMPLES, Example};
 pub(crate) use fit::{FitSearch, FitVariant, dry_run_command, fit_command};
 pub(crate) use result::{AliveBytes, CATEGORIES, ProgramEnd, ProgramResult};
 pub(crate) use trials::{ProgramTrial, Trials};
 
 use blockyard_figure::PlayerAction;
+use blockyard_gpus::GpuProfile;
 use blockyard_program::{PrintedText, ProgramJob, ProgramRun, Referrers};
 use blockyard_rules::Release;
 use blockyard_workload::{ParseErrorKind, parse_rounded_size};
@@ -397,7 +398,7 @@ impl Feature<ProgramSignals> {
             input.release = release_of(link.release.as_deref().unwrap_or_default());
             input.gpu = link.gpu.clone().unwrap_or_else(|| DEFAULT_GPU.to_owned());
         });
-        if GPUS.iter().all(|(id, _)| self.input.with_untracked(|input| input.gpu != *id)) {
+        if self.input.with_untracked(|input| GpuProfile::from_id(&input.gpu).is_none()) {
             let gpu = link.gpu.clone().unwrap_or_default();
             self.session.show_error(format!("This link names the GPU \"{gpu}\", which the page does not have. The program runs on the H200."));
             self.input.update(|input| DEFAULT_GPU.clone_into(&mut input.gpu));

@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::element_ids::HOLDERS_FILTER;
-use crate::messages::Message;
+use crate::messages::{Message, MessageKind};
 use crate::session::Feature;
 
 /// A panel of the workbench that the reader may hide.
@@ -37,7 +37,7 @@ impl WorkbenchPanel {
             Self::Timeline => "Memory over time",
             Self::Map => "Segments",
             Self::Allocations => "Allocations over time",
-            Self::Side => "Step and tabs",
+            Self::Side => "Request and tabs",
         }
     }
 
@@ -129,8 +129,6 @@ impl Tab {
 }
 
 const KEY: &str = "blockyard.panels";
-/// How a message about panels ends.
-const SHOW_ALL_HINT: &str = "Esc or 0 shows all panels.";
 
 /// Which panels and which tab are shown.
 pub(crate) struct WorkbenchSignals {
@@ -177,12 +175,13 @@ impl Feature<WorkbenchSignals> {
                 return;
             }
         };
-        self.session.show_note(format!("{what}; {SHOW_ALL_HINT}"));
+        self.session.show_message(format!("{what}; Esc or 0 shows all panels."), MessageKind::HiddenPanels);
     }
 
     fn clear_hint(self) -> bool {
-        let is_hint =
-            |message: &Option<Message>| message.as_ref().is_some_and(|it| it.text.ends_with(SHOW_ALL_HINT));
+        let is_hint = |message: &Option<Message>| {
+            message.as_ref().is_some_and(|message| message.kind == MessageKind::HiddenPanels)
+        };
         let is_hint_shown = self.session.messages().message.with_untracked(is_hint);
         if is_hint_shown {
             self.session.messages().message.set(None);

@@ -1,4 +1,6 @@
-//! The programs that come with the page, and the GPUs to choose from.
+//! The programs that come with the page.
+
+use blockyard_gpus::GpuProfile;
 
 /// A program that comes with the page. Text files beside it have the output of PyTorch on an H200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,19 +38,7 @@ pub(crate) static EXAMPLES: [Example; 12] = [
 ];
 
 /// The GPU whose numbers were compared with recordings.
-pub(crate) const DEFAULT_GPU: &str = "h200";
-
-/// The GPUs to choose from, as `GpuProfile::ALL` of `crates/base/gpus` has them, by shorter names. The list
-/// is separate, because the page's module contains no profiles; a test compares both lists.
-pub(crate) static GPUS: [(&str, &str); 7] = [
-    ("h200", "NVIDIA H200"),
-    ("h100", "NVIDIA H100 80 GB"),
-    ("a100", "NVIDIA A100 80 GB"),
-    ("a100-40g", "NVIDIA A100 40 GB"),
-    ("rtx4090", "GeForce RTX 4090"),
-    ("l4", "NVIDIA L4"),
-    ("t4", "Tesla T4"),
-];
+pub(crate) const DEFAULT_GPU: &str = GpuProfile::H200.id;
 
 /// The program in the editor on the first visit.
 pub(crate) const FIRST_PROGRAM: &str = r#"import torch
@@ -73,18 +63,3 @@ print("peak:", torch.cuda.max_memory_allocated(), "reserved:", torch.cuda.memory
 /// The note about every GPU but the H200.
 pub(crate) const DERIVED_NUMBERS: &str =
     "the numbers of this GPU are derived; those of the H200 were checked against recordings";
-
-#[cfg(test)]
-mod tests {
-    use blockyard_gpus::GpuProfile;
-    use wasm_bindgen_test::wasm_bindgen_test as test;
-
-    use super::*;
-
-    #[test]
-    fn every_profile_can_be_chosen() {
-        let ours = GPUS.map(|(id, _)| id);
-        assert_eq!(ours, GpuProfile::ALL.map(|profile| profile.id));
-        assert!(ours.contains(&DEFAULT_GPU));
-    }
-}

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use blockyard_gpus::GpuProfile;
 use blockyard_lab::Simulation;
 use blockyard_lessons::failing_line;
 use blockyard_program::{AllocationOrigin, ProgramRun};
@@ -9,7 +10,7 @@ use blockyard_record::{AllocationId, BlockState, Bytes, MemoryState, StepOutcome
 use blockyard_workload::Workload;
 
 use super::ProgramInput;
-use super::examples::{DEFAULT_GPU, DERIVED_NUMBERS, GPUS};
+use super::examples::{DEFAULT_GPU, DERIVED_NUMBERS};
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 
@@ -97,8 +98,9 @@ impl ProgramResult {
     /// The facts about the run beside its requests, for a report.
     pub(crate) fn simulation(&self) -> Simulation {
         let input = &self.input;
-        let named = GPUS.iter().find(|(id, _)| *id == input.gpu && input.capacity.trim().is_empty());
-        let gpu = named.map_or("", |(_, name)| name);
+        let named =
+            GpuProfile::ALL.iter().find(|gpu| gpu.id == input.gpu && input.capacity.trim().is_empty());
+        let gpu = named.map_or("", |gpu| gpu.title);
         let capacity = self.run.recording.info().capacity;
         let at = |line: u32| if line == 0 { String::new() } else { format!("line {line}: ") };
         let derived = (input.gpu != DEFAULT_GPU).then(|| DERIVED_NUMBERS.to_owned());

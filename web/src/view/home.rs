@@ -1,6 +1,7 @@
 //! The first page: three doors, and below them a story that the reader's hand drives.
 
 use blockyard_budget::VariedNumber;
+use blockyard_gpus::GpuProfile;
 use blockyard_record::{Breakdown, Bytes};
 use blockyard_workload::edit::EditAction;
 use leptos::ev;
@@ -8,7 +9,7 @@ use leptos::prelude::*;
 
 use crate::files::{SAMPLES, Samples};
 use crate::navigation::{CardPlace, Place, TeachersPage};
-use crate::program::{DEFAULT_GPU, GPUS, ProgramInput};
+use crate::program::{DEFAULT_GPU, ProgramInput};
 use crate::session::Session;
 use crate::story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, nvidia_smi};
 use crate::view::kit::{FilePicker, Handler, Options, button, click, flag, on, select, text, text_area};
@@ -281,8 +282,9 @@ fn fit(session: Session) -> AnyView {
     let gpu = RwSignal::new(DEFAULT_GPU.to_owned());
     let varied = RwSignal::new(String::new());
     let memory = RwSignal::new("16".to_owned());
-    let named = GPUS.iter().chain(&[(OTHER_GPU, "Other: \u{2026} GiB")]);
-    let gpus: Options = named.map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
+    let named = GpuProfile::ALL.iter().map(|gpu| (gpu.id, gpu.title));
+    let named = named.chain([(OTHER_GPU, "Other: \u{2026} GiB")]);
+    let gpus: Options = named.map(|(id, title)| (id.to_owned(), title.to_owned())).collect();
     let is_named = flag(move || gpu.with(|gpu| gpu != OTHER_GPU));
     let options = Signal::derive(move || script.with(|text| options_of(&VariedNumber::all(text, ""))));
     // The number that was chosen for another script does not count.

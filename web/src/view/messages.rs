@@ -11,7 +11,7 @@ use web_sys::FileList;
 use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::frames;
-use crate::messages::RunningJob;
+use crate::messages::{MessageKind, RunningJob};
 use crate::navigation::{Place, TeachersPage};
 use crate::numbers::percent_done;
 use crate::session::Session;
@@ -24,7 +24,7 @@ use crate::view::step::spoken;
 pub(crate) fn messages(session: Session) -> AnyView {
     let message = move || {
         session.messages().message.get().map(|message| {
-            let (class, role) = if message.is_error { ("message is-error", "alert") } else { ("message", "status") };
+            let (class, role) = if message.kind == MessageKind::Error { ("message is-error", "alert") } else { ("message", "status") };
             view! {
                 <div class=class role=role data-testid="message">
                     <p>{message.text}</p>

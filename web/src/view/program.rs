@@ -8,13 +8,14 @@ mod holding;
 mod origin;
 mod output;
 
+use blockyard_gpus::GpuProfile;
 use blockyard_rules::Release;
 use leptos::ev;
 use leptos::prelude::*;
 
 use crate::navigation::{CardPlace, Place};
 use crate::program::{AliveBytes, ProgramInput, ProgramStatus};
-use crate::program::{EXAMPLES, GPUS, release_of};
+use crate::program::{EXAMPLES, release_of};
 use crate::python_program::PYTHON;
 use crate::session::Session;
 use crate::story::CONTEXT;
@@ -104,7 +105,8 @@ fn bar(session: Session) -> AnyView {
 /// The GPU and the release of PyTorch that the program runs on, and its settings; another choice runs the
 /// program again.
 fn device(session: Session) -> AnyView {
-    let gpus: Options = GPUS.iter().map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
+    let gpus = GpuProfile::ALL.iter().map(|gpu| (gpu.id.to_owned(), gpu.title.to_owned()));
+    let gpus: Options = gpus.collect();
     let input = session.program().input;
     let gpu = text(move || input.with(|input| input.gpu.clone()));
     let pick = move |id: String| {

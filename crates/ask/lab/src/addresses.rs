@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, NullSink, OnDone, Stats};
 use blockyard_replay::{Progress, Replayer};
 use blockyard_workload::Request;
 
-use crate::{LabError, Run, outcome};
+use crate::{LabError, Run};
 
 /// The peaks of a run, and its bytes at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +93,10 @@ fn now(stats: &Stats) -> [i64; 4] {
 }
 
 fn bytes(stats: &Stats) -> RunBytes {
-    let [allocated_at_end, peak_allocated, _, peak_reserved] = now(stats).map(outcome::bytes);
-    RunBytes { peak_allocated, peak_reserved, allocated_at_end }
+    let (allocated, reserved) = (stats.allocated_bytes.all, stats.reserved_bytes.all);
+    RunBytes {
+        peak_allocated: allocated.peak_bytes(),
+        peak_reserved: reserved.peak_bytes(),
+        allocated_at_end: allocated.current_bytes(),
+    }
 }

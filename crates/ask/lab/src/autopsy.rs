@@ -84,15 +84,12 @@ pub(crate) fn failure_and_growth(
     let mut on_done = |_: usize| on_progress(Progress::new("looking for the cause", 0, 0));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     let run = limited.run();
-    let Some((met, fixed, request)) = first_failure(&limited, conditions, &mut on_done)? else {
-        return Ok(None);
-    };
+    let Some(first) = first_failure(&limited, conditions, &mut on_done)? else { return Ok(None) };
+    let FirstFailure { limit: met, place, fixed, request } = first;
     let config = conditions.config(run)?;
     let failure = Failure::replayed(run, &fixed, &config, request, &mut on_done)?;
     let limit = limited.limit().unwrap_or(met);
     let outcome = GapOutcome::from(&outcome_before(run, &fixed, 0, request.saturating_add(1), &mut on_done)?);
-    let bounds = limited.conditions_at_bounds(&conditions.conf);
-    let place = bounds.iter().position(|bound| *bound == fixed).unwrap_or_default();
     let examined =
         Examination { limited: &limited, run, conditions, limit: met, failure: &failure, place, outcome };
     let (cause, others) = cause::cause(&examined, &mut on_done)?;
@@ -262,21 +259,32 @@ fn passing(
     }
 }
 
-/// The first request that fails, with its limit and the conditions of the replay.
+/// The first request of a run that fails.
+pub(crate) struct FirstFailure {
+    /// The limit that it met.
+    limit: Limit,
+    /// The place of this limit among the bounds of the limit.
+    pub(crate) place: usize,
+    /// The conditions of the replay.
+    fixed: FixedConditions,
+    pub(crate) request: usize,
+}
+
+/// The first request that fails.
 ///
 /// The replay is at the upper bound of the limit if a request fails there, and otherwise at the lower bound.
 pub(crate) fn first_failure(
     limited: &LimitedRun<'_>,
     conditions: &Conditions,
     on_done: OnDone,
-) -> Result<Option<(Limit, FixedConditions, usize)>, LabError> {
+) -> Result<Option<FirstFailure>, LabError> {
     let run = limited.run();
     let own = || Limit::exactly(conditions.capacity_of(run), LimitSource::Given, LimitKind::Device);
     let limit = limited.limit().unwrap_or_else(own);
-    for fixed in limited.conditions_at_bounds(&conditions.conf).into_iter().rev() {
+    for (place, fixed) in limited.conditions_at_bounds(&conditions.conf).into_iter().enumerate().rev() {
         let Some(request) = outcome(run, &fixed, 0, on_done)?.failed else { continue };
-        let met = if fixed.most() < limit.high { Limit { high: fixed.most(), ..limit } } else { limit };
-        return Ok(Some((met, fixed, request)));
+        let limit = Limit { high: limit.high.min(fixed.most()), ..limit };
+        return Ok(Some(FirstFailure { limit, place, fixed, request }));
     }
     Ok(None)
 }

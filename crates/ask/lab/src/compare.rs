@@ -6,7 +6,6 @@ use blockyard_replay::{OnProgress, Progress, replay_rival};
 use blockyard_rules::has_setting;
 
 use crate::limited_run::FixedConditions;
-use crate::outcome::bytes;
 use crate::{AllocatorRow, Conditions, LabError, LimitedRun, Run, is_drivers_pool};
 
 /// Makes an allocator over a device of this many bytes.
@@ -190,11 +189,11 @@ fn pytorch(
         sampled.run_to(request + 1)?;
         if std::mem::take(&mut sampled.sink_mut().0) {
             let stats = sampled.stats();
-            let allocated = bytes(stats.allocated_bytes.all.current);
-            let requested = bytes(stats.requested_bytes.all.current);
+            let allocated = stats.allocated_bytes.all.current_bytes();
+            let requested = stats.requested_bytes.all.current_bytes();
             // PyTorch does not count what was requested of the driver's own pool, which rounds nothing up.
             let requested = if requested.is_zero() { allocated } else { requested };
-            peak.saw(bytes(stats.reserved_bytes.all.current), allocated, requested);
+            peak.saw(stats.reserved_bytes.all.current_bytes(), allocated, requested);
         }
     }
     let outcome = crate::outcome::outcome(run, fixed, 0, on_done)?;

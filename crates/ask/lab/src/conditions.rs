@@ -13,11 +13,6 @@ pub fn gpu_for_pytorch(name: &str) -> Option<Bytes> {
     GpuProfile::from_words(name).map(|gpu| pytorch_memory(gpu.total_memory))
 }
 
-/// The known GPUs by ascending memory: id, name, and all bytes.
-pub fn known_gpus() -> Vec<(&'static str, &'static str, Bytes)> {
-    GpuProfile::ALL.iter().rev().map(|gpu| (gpu.id, gpu.name, gpu.total_memory)).collect()
-}
-
 /// A device in words, by the bytes that it leaves for PyTorch: `Tesla T4 (14.01 GiB for PyTorch)`, `a device
 /// of 24 GiB (23.27 GiB for PyTorch)`. Where the whole device has no size that people write, `a device with
 /// 10 GiB for PyTorch`.

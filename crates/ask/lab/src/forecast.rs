@@ -12,7 +12,6 @@ use blockyard_workload::Request;
 
 use self::periodic::Periodic;
 use crate::limited_run::FixedConditions;
-use crate::outcome::bytes;
 use crate::{Conditions, Forecast, LabError, Leaks, Run, plain_candidates};
 
 /// Replays have at most about this many requests; a growth that takes longer is continued in a straight line.
@@ -265,10 +264,10 @@ impl<'a> Forecaster<'a> {
                 }
             }
             if count == total / 2 {
-                middle = bytes(replayer.stats().reserved_bytes.all.current);
+                middle = replayer.stats().reserved_bytes.all.current_bytes();
             }
         }
-        let last = bytes(replayer.stats().reserved_bytes.all.current);
+        let last = replayer.stats().reserved_bytes.all.current_bytes();
         Ok(End::Open { iterations: (total as u64).saturating_sub(1), middle, last })
     }
 }

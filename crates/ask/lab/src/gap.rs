@@ -12,7 +12,7 @@ use blockyard_workload::Request;
 
 use crate::autopsy::{first_failure, open_pool};
 use crate::limited_run::FixedConditions;
-use crate::outcome::{bytes, outcome_before};
+use crate::outcome::outcome_before;
 use crate::setting_search::is_drivers_pool;
 use crate::{
     Conditions, Finding, FindingTopic, Gap, GapAtMoment, GapOutcome, GapRemedy, GapRemedyKind, LabError,
@@ -49,13 +49,11 @@ pub fn gap(
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     let run = limited.run();
     let bounds = limited.conditions_at_bounds(&conditions.conf);
-    let failed =
-        first_failure(&limited, conditions, &mut on_done)?.map(|(_, fixed, request)| (fixed, request));
+    let failed = first_failure(&limited, conditions, &mut on_done)?;
     // A run that fits is replayed at the lower bound of the limit, as the verdict is.
-    let place = failed.as_ref().and_then(|(fixed, _)| bounds.iter().position(|bound| bound == fixed));
-    let place = place.unwrap_or_default();
+    let place = failed.as_ref().map_or(0, |failed| failed.place);
     let Some(fixed) = bounds.get(place) else { return Ok(None) };
-    let end = failed.as_ref().map_or(total, |(_, request)| request.saturating_add(1));
+    let end = failed.as_ref().map_or(total, |failed| failed.request.saturating_add(1));
     let (at_peak, first) = at_peak(run, fixed, end, &mut on_done)?;
     if at_peak.reserved.is_zero() {
         return Ok(None);
@@ -63,9 +61,9 @@ pub fn gap(
     let outcome = outcome_before(run, fixed, 0, end, &mut on_done)?;
     let mut own = GapOutcome::from(&outcome);
     let at_failure = match &failed {
-        Some((_, request)) => {
+        Some(failed) => {
             let found = after(run, fixed, end, &mut on_done)?;
-            let wanted = found.reserved.saturating_add(wanted_segment(run, fixed, *request)?);
+            let wanted = found.reserved.saturating_add(wanted_segment(run, fixed, failed.request)?);
             own.peak_reserved = own.peak_reserved.max(wanted);
             Some(found)
         }
@@ -243,7 +241,7 @@ fn follow(
         let stats = replayer.stats();
         let [reserved, allocated, active] =
             [&stats.reserved_bytes, &stats.allocated_bytes, &stats.active_bytes]
-                .map(|bytes_of| bytes(bytes_of.all.current));
+                .map(|bytes_of| bytes_of.all.current_bytes());
         each(done, Use { reserved, allocated, cached: reserved.saturating_sub(active) });
     }
     Ok(())

@@ -5,8 +5,9 @@
 //! says why a run goes out of memory, and proves which changes would have helped; [`bound`] says how little
 //! memory any allocator could need; [`compare_allocators`] replays the requests through other allocators;
 //! [`diff`] says what changed between two runs, [`leaks`] what grows inside of a run. [`gap`]
-//! says why more is reserved than requested. [`verdict`] says what happened, what grows, what held the memory and what helps. Every question takes and returns plain data,
-//! reports its progress and can be cancelled, so that a worker can answer it.
+//! says why more is reserved than requested. [`verdict`] says what happened, what grows, what held the memory
+//! and what helps. Every question takes and returns plain data, reports its progress and can be cancelled, so
+//! that a worker can answer it.
 //!
 //! Every replay, also the one under the recorded settings, takes its segments by one rule, so that only the
 //! conditions in question differ. As long as the replay asks for segments of the recorded sizes in the
@@ -107,7 +108,7 @@ pub use addresses::{AddressDependence, RunBytes, address_dependence};
 pub use autopsy::{Autopsy, autopsy, try_change};
 pub use bound::{Bound, Placement, bound};
 pub use compare::compare_allocators;
-pub use conditions::{Conditions, device_text, gpu_for_pytorch, known_gpus};
+pub use conditions::{Conditions, device_text, gpu_for_pytorch};
 pub use diff::{diff, diff_iterations};
 pub use difference::first_difference;
 pub use error::LabError;
@@ -124,5 +125,5 @@ pub use run::Run;
 pub use running::{LAST_STEPS, MAX_RUNNING_STEPS, RUNNING, RunningProgram, RunningStep, WHOLE_RECORDING};
 pub use setting_search::{SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, search};
 pub use source::{RunSource, Simulation, unpacked_text};
-pub use verdict::{Fix, Verdict, growth_text, is_much_growth, verdict};
+pub use verdict::{Fix, GrowthAdvice, Verdict, growth_text, is_much_growth, verdict};
 pub use what_if::{WhatIf, what_if};

@@ -281,8 +281,8 @@ impl Replay<'_> {
         let stats = self.replayer.stats();
         let sample = Sample {
             until: self.run.number_of_last(self.replayer.next_request()),
-            allocated: bytes(stats.allocated_bytes.all.peak),
-            reserved: bytes(stats.reserved_bytes.all.peak),
+            allocated: stats.allocated_bytes.all.peak_bytes(),
+            reserved: stats.reserved_bytes.all.peak_bytes(),
         };
         let outcome = &mut self.outcome;
         outcome.peak_allocated = outcome.peak_allocated.max(sample.allocated);
@@ -328,8 +328,8 @@ impl Replay<'_> {
         format!(
             "out of memory in a replay where at most {} may be reserved: {size} were asked for, {} were reserved, {} of them allocated",
             self.fixed.most(),
-            bytes(stats.reserved_bytes.all.current),
-            bytes(stats.allocated_bytes.all.current)
+            stats.reserved_bytes.all.current_bytes(),
+            stats.allocated_bytes.all.current_bytes()
         )
     }
 }
@@ -353,10 +353,6 @@ impl Counts {
 
 fn count(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
-}
-
-pub(crate) fn bytes(value: i64) -> Bytes {
-    Bytes::new(count(value))
 }
 
 #[cfg(test)]

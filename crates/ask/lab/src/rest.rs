@@ -204,7 +204,8 @@ impl<'a> Iterations<'a> {
         }
     }
 
-    /// The number of the last iteration that is equal to the failed one up to the failure, counted from 1, and its rest.
+    /// The number of the last iteration that is equal to the failed one up to the failure, counted from 1,
+    /// and its rest.
     fn rest(&self) -> Option<(u64, Vec<(Request, StackId)>)> {
         let (last, earlier) = self.starts.split_last()?;
         let own = self.failed_head(*last)?;

@@ -62,7 +62,7 @@ pub fn plain_candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     let own = &conditions.conf;
     let mut all = vec![String::new()];
     all.extend(setting_values(own).map(|(key, _)| with_setting(own, key, None)));
-    for candidate in families(run, conditions).into_iter().flatten() {
+    for candidate in candidates_by_key(run, conditions).into_iter().flatten() {
         if let Some((key, value)) = candidate.split_once(':') {
             // The new setting comes after the run's own settings.
             let rest = with_setting(own, key, None);
@@ -102,16 +102,16 @@ fn is_plain(own: &str, conf: &str) -> bool {
 pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     let mut all = vec![String::new()];
     add_new(&mut all, plain_candidates(run, conditions));
-    let families = families(run, conditions);
-    let mut others: Vec<String> = families.iter().flatten().cloned().collect();
-    for (place, family) in families.iter().enumerate() {
-        for other in families.iter().skip(place + 1) {
+    let of_keys = candidates_by_key(run, conditions);
+    let mut others: Vec<String> = of_keys.iter().flatten().cloned().collect();
+    for (place, of_key) in of_keys.iter().enumerate() {
+        for other in of_keys.iter().skip(place + 1) {
             others.extend(
-                family.iter().flat_map(|first| other.iter().map(move |second| format!("{first},{second}"))),
+                of_key.iter().flat_map(|first| other.iter().map(move |second| format!("{first},{second}"))),
             );
         }
     }
-    let splits = families.iter().flatten().filter(|conf| conf.starts_with("max_split_size_mb"));
+    let splits = of_keys.iter().flatten().filter(|conf| conf.starts_with("max_split_size_mb"));
     others.extend(splits.map(|split| format!("{split},max_non_split_rounding_mb:128")));
     others.push(DRIVERS_POOL.to_owned());
     add_new(&mut all, others);
@@ -119,7 +119,7 @@ pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
 }
 
 /// The single settings that are worth trying, one list for each key.
-fn families(run: &Run, conditions: &Conditions) -> Vec<Vec<String>> {
+fn candidates_by_key(run: &Run, conditions: &Conditions) -> Vec<Vec<String>> {
     let largest = run.requests().iter().map(|request| match request {
         Request::Allocate { size, .. } => *size,
         _ => Bytes::ZERO,
@@ -128,15 +128,15 @@ fn families(run: &Run, conditions: &Conditions) -> Vec<Vec<String>> {
     let splits = SPLITS_MIB.iter().filter(|limit| Bytes::mib(**limit) <= largest);
     let has_limit = run.limit_under(conditions).is_some_and(|limit| limit.is_fraction());
     let thresholds = THRESHOLDS.iter().filter(|_| has_limit);
-    let mut families = vec![
+    let mut of_keys = vec![
         vec!["expandable_segments:True".to_owned()],
         splits.map(|limit| format!("max_split_size_mb:{limit}")).collect(),
         DIVISIONS.iter().map(|count| format!("roundup_power2_divisions:{count}")).collect(),
         LARGE_SEGMENTS_MIB.iter().map(|size| format!("large_segment_size_mb:{size}")).collect(),
         thresholds.map(|share| format!("garbage_collection_threshold:{share}")).collect(),
     ];
-    families.retain(|family: &Vec<String>| !family.is_empty());
-    families
+    of_keys.retain(|of_key: &Vec<String>| !of_key.is_empty());
+    of_keys
 }
 
 /// Replays a run under each of the settings, on as many threads as there are cores, and says which is best.

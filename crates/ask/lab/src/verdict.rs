@@ -1,5 +1,6 @@
 //! The verdict about a run, in the order in which a reader asks.
 
+mod failure;
 mod fit;
 mod growth;
 mod memory;
@@ -7,32 +8,19 @@ mod moments;
 mod settings;
 mod summary;
 
-use blockyard_record::{Bytes, OomCause, counted, frame_text, joined, own_caller, own_line};
-use blockyard_replay::{OnProgress, Progress};
+use blockyard_replay::OnProgress;
 use serde::{Deserialize, Serialize};
 
-pub use self::growth::{growth_text, is_much_growth};
+pub use self::growth::{GrowthAdvice, growth_text, is_much_growth};
 pub use self::summary::Fix;
 
+use self::failure::verdict_of_failure;
 use self::fit::verdict_of_fit;
-use self::growth::{
-    BOUND_WHAT_GROWS, FREE_WHAT_IS_KEPT, KEEP_LESS_FOR_BACKWARD, LineGrowth, by_line, grow_much,
-    growth_findings, keeper_findings, kept_by_layers, leak_headline, repeated_growth,
-};
-use self::memory::{gpu_for_the_failure, under_the_latest_release};
-use self::moments::Moments;
-use self::settings::{fitting_setting, setting_findings};
-use crate::autopsy::{GrowthToFailure, failure_and_growth, passes_changed};
+use crate::autopsy::failure_and_growth;
 use crate::code_fixes::add_code_fixes;
 use crate::devices::add_devices;
 use crate::gap::add_gap;
-use crate::lifetimes::lifetimes;
-use crate::request_numbers::request_text;
-use crate::rest::CompletedRun;
-use crate::{
-    Autopsy, Change, ChangeKind, CodeFixKind, Conditions, Finding, FindingTopic, IterationSource, LabError,
-    Leaks, LimitedRun, MomentName, RestSource, Run, VerdictAnswer, VerdictKind, keepers,
-};
+use crate::{Autopsy, CodeFixKind, Conditions, Finding, FindingTopic, LabError, Run, VerdictAnswer};
 
 /// The verdict about a run: whether it went out of memory, why, and what helps.
 ///
@@ -44,6 +32,15 @@ pub struct Verdict {
     pub answer: VerdictAnswer,
     /// Why the run went out of memory, and all changes that were replayed; `None` if the run fits.
     pub autopsy: Option<Box<Autopsy>>,
+    /// What to do about the growth that led to a failure; `None` for other runs.
+    pub advice: Option<GrowthAdvice>,
+}
+
+impl From<VerdictAnswer> for Verdict {
+    /// The verdict about a run that did not fail.
+    fn from(answer: VerdictAnswer) -> Self {
+        Self { answer, autopsy: None, advice: None }
+    }
 }
 
 /// The verdict about a run under the limit that its file implies or that `conditions` give.
@@ -56,13 +53,13 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
     if let Some(state) = run.state() {
         let mut answer = state.verdict(&conditions.conf);
         add_devices(&mut answer, run);
-        return Ok(Verdict { answer, autopsy: None });
+        return Ok(answer.into());
     }
     let (mut verdict, completed) = match failure_and_growth(run, conditions, on_progress)? {
         Some((found, growth)) => {
             (verdict_of_failure(run, conditions, found, &growth, on_progress)?, growth.completed)
         }
-        None => (Verdict { answer: verdict_of_fit(run, conditions, on_progress)?, autopsy: None }, None),
+        None => (verdict_of_fit(run, conditions, on_progress)?.into(), None),
     };
     add_gap(&mut verdict.answer, run, conditions, on_progress)?;
     add_code_fixes(&mut verdict, run, conditions, completed.as_ref(), on_progress)?;
@@ -77,291 +74,11 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
     Ok(verdict)
 }
 
-fn verdict_of_failure(
-    run: &Run,
-    conditions: &Conditions,
-    found: Autopsy,
-    growth: &GrowthToFailure,
-    on_progress: OnProgress,
-) -> Result<Verdict, LabError> {
-    let GrowthToFailure { leaks: grows, is_explained, completed } = growth;
-    let (is_explained, completed) = (*is_explained, completed.as_ref());
-    let total = run.requests().len();
-    let mut on_done = |done| on_progress(Progress::new("replaying", done, total));
-    let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    let lines = by_line(grows);
-    let moments = Moments::of(run);
-    let freed = without_earlier_iterations(limited.run(), conditions, &found, grows, on_progress)?;
-    // Where the iterations before the failure are equal but for what grows, and lead to this failure, growth is
-    // its cause, whatever the memory looks like when the request fails.
-    let is_growth = is_explained && grow_much(&lines, found.failure.memory.allocated);
-    let is_leak = is_growth || freed.as_ref().is_some_and(|change| change.proved);
-    let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
-    let headline = if let Some(line) = lines.first().filter(|_| is_leak) {
-        leak_headline(line)
-    } else {
-        let is_repeated = grows.answer.steps == IterationSource::Repetition && !grows.has_known_iterations;
-        let growing = match lines.first().filter(|_| is_repeated) {
-            Some(_) if grows.are_layers => kept_by_layers(&lines, grows, &found),
-            Some(line) => repeated_growth(line, &found),
-            None => None,
-        };
-        format!("{}{}", failure_headline(&found), growing.unwrap_or_default())
-    };
-    let mut findings = vec![Finding::about(
-        FindingTopic::Happened,
-        &found.failure.sentence,
-        Some(found.failure.request.request),
-    )];
-    findings.push(Finding::about(
-        FindingTopic::Happened,
-        what_was_asked(&found),
-        Some(found.failure.request.request),
-    ));
-    findings.extend(keeper_findings(&keepers(run, grows), found.failure.memory.allocated));
-    findings.extend(growth_findings(&moments, &lines, grows, &found.held));
-    findings.extend(same_request(run, &found));
-    findings.extend(pair_finding(run, conditions)?);
-    // How the limit is known is among the notes.
-    if !is_explained {
-        findings.push(Finding::about(FindingTopic::Certainty, rest_sentence(run, completed), None));
-    }
-    findings.extend(found.notes.iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
-    if let Some(change) = &freed {
-        let about = if change.proved { FindingTopic::Helps } else { FindingTopic::DoesNotHelp };
-        findings.push(Finding::about(about, &change.sentence, Some(found.failure.request.request)));
-    }
-    if is_leak {
-        findings.push(Finding::about(FindingTopic::Helps, growth_advice(&lines), None));
-    } else if grows.are_layers && !lines.is_empty() {
-        findings.push(Finding::about(FindingTopic::Helps, KEEP_LESS_FOR_BACKWARD, None));
-    }
-    let setting = fitting_setting(&limited, &found, on_progress)?;
-    findings.extend(setting_findings(&found, setting.as_deref()));
-    let is_about_less =
-        |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
-    let less = found.failure.changes.iter().chain(&found.failure.in_vain).filter(is_about_less);
-    findings.extend(less.map(|change| {
-        let until = if is_leak && change.forecast.is_none() {
-            ", until what the iterations keep fills that too"
-        } else {
-            ""
-        };
-        Finding::about(FindingTopic::Shortfall, format!("{}{until}", change.sentence), None)
-    }));
-    if found.limit.is_inferred() && found.limit.is_fraction() {
-        findings.push(Finding::about(FindingTopic::Helps, LIMIT_OF_THE_PROCESS, None));
-    }
-    findings.extend(run.device_words.iter().map(|device| Finding::about(FindingTopic::Gpus, device, None)));
-    let mut on_done = |done| on_progress(Progress::new("looking for the smallest device", done, total));
-    findings.extend(gpu_for_the_failure(limited.run(), conditions, &found, grows, completed, &mut on_done)?);
-    findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
-    findings.sort_by_key(|finding| finding.about);
-    let (mut held, moment) = (found.held.clone(), found.failure.request.request);
-    for line in &mut held {
-        line.moments = moments.of_line(line);
-    }
-    for finding in findings.iter_mut().filter(|finding| finding.request == Some(moment)) {
-        if matches!(finding.about, FindingTopic::Happened | FindingTopic::Certainty) {
-            finding.moments = moments.at(MomentName::Failure, moment).into_iter().collect();
-        }
-    }
-    let answer = VerdictAnswer {
-        cause: Some(found.cause),
-        held,
-        moment,
-        setting,
-        ..VerdictAnswer::new(&conditions.conf, kind, headline, findings)
-    };
-    Ok(Verdict { answer, autopsy: Some(Box::new(found)) })
-}
-
-/// Whether it is known what comes after the failure.
-fn rest_sentence(run: &Run, completed: Option<&CompletedRun>) -> String {
-    match completed {
-        Some(CompletedRun { from: RestSource::Recording, is_whole, .. }) => {
-            let end = if *is_whole { "" } else { ", up to the request at which it failed" };
-            format!(
-                "the recorded run did not fail there, so that it is known what comes after the failure{end}"
-            )
-        }
-        Some(completed) => {
-            let end = if completed.is_whole { "" } else { ", as far as that one went" };
-            format!(
-                "the recording ends in the middle of an iteration: {}, which asks for the same up to the failure{end}",
-                completed.from.text()
-            )
-        }
-        None => {
-            let device = if run.recorded.devices.is_some() { " and no other device" } else { "" };
-            format!(
-                "what comes after the failure is not known: no earlier iteration{device} asks for the same up to it"
-            )
-        }
-    }
-}
-
 /// The warning about two settings that do not belong together.
 fn pair_finding(run: &Run, conditions: &Conditions) -> Result<Option<Finding>, LabError> {
     let warning = conditions.config(run)?.warning_about_pair();
     Ok(warning.map(|text| Finding::about(FindingTopic::Helps, text, None)))
 }
 
-/// The advice about the line that grows most.
-fn growth_advice(lines: &[LineGrowth]) -> &'static str {
-    if lines.first().is_some_and(LineGrowth::has_larger_tensors) {
-        BOUND_WHAT_GROWS
-    } else {
-        FREE_WHAT_IS_KEPT
-    }
-}
-
-/// A memory fraction refuses what the GPU could give: the reader looks for the call that sets the fraction.
-const LIMIT_OF_THE_PROCESS: &str = "a limit of the process refused the request, and not the GPU: look for `torch.cuda.set_per_process_memory_fraction` in the \
-     program, and for `per_process_memory_fraction` in its settings (advice, which no replay can test)";
-
 /// A file has one batch size. Only a run of the program shows the memory of another batch size.
 const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, in the page under Python or with `blockyard dry-run`";
-
-fn failure_headline(found: &Autopsy) -> String {
-    let request = &found.failure.request;
-    let place = own_line(&request.stack).map_or_else(
-        || {
-            request.name.as_ref().map_or_else(
-                || format!("at {}", request_text(request.request)),
-                |name| format!("at `{name}`"),
-            )
-        },
-        |line| {
-            let caller = own_caller(&request.stack)
-                .map_or_else(String::new, |line| format!(", called at `{}`", frame_text(line)));
-            format!("at `{}`{caller}", frame_text(line))
-        },
-    );
-    let memory = &found.failure.memory;
-    let why = match found.cause {
-        OomCause::RequestAboveLimit
-            if found.limit.low < request.segment_size && request.segment_size <= found.limit.high =>
-        {
-            format!("{} asked for, probably more than may be reserved", request.size)
-        }
-        OomCause::RequestAboveLimit => format!("{} asked for, more than may be reserved", request.size),
-        OomCause::LiveBytesAtLimit => {
-            format!("{} allocated, and {} more asked for", memory.allocated, request.size)
-        }
-        OomCause::FragmentationByLiveBlocks => {
-            let cached = memory.free_blocks_text(|blocks| format!("cached in {blocks}"));
-            format!("{cached}: too small for {}", request.size)
-        }
-        OomCause::CachedInAnotherStream => {
-            format!(
-                "{} cached for other streams, and {} asked for",
-                memory.cached_other_streams, request.size
-            )
-        }
-        OomCause::CachedInPrivatePool => {
-            format!("{} cached in other pools, and {} asked for", memory.cached_other_pools, request.size)
-        }
-        OomCause::WaitingForAnotherStream => {
-            format!(
-                "{} freed but still in use by another stream, and {} asked for",
-                memory.pending, request.size
-            )
-        }
-        OomCause::PoolNotSearchedAgain => format!(
-            "a free block of {} would serve {}, and PyTorch does not look for it again (a known bug, issue 189504)",
-            memory.largest_cached_here, request.size
-        ),
-        OomCause::RoundingBySetting => {
-            format!("{} asked for, rounded up by a setting to {}", request.size, request.rounded)
-        }
-        OomCause::MemoryOfOthers => {
-            format!("others hold {} of the device, and {} asked for", found.limit.others, request.size)
-        }
-        // A cause that this version does not know has its own name.
-        cause => format!("{} asked for: {}", request.size, cause.name()),
-    };
-    format!("out of memory {place}: {why}")
-}
-
-fn what_was_asked(found: &Autopsy) -> String {
-    let (request, memory) = (&found.failure.request, &found.failure.memory);
-    let place =
-        own_line(&request.stack).map_or_else(String::new, |line| format!(" by `{}`", frame_text(line)));
-    // The parts add up to the reserved bytes. The parts that matter for every failure are listed even if they
-    // are zero.
-    let parts = [
-        (memory.allocated, "were allocated", true),
-        (memory.pending, "freed but in use by another stream", false),
-        (memory.cached_here, "cached for its stream", true),
-        (memory.cached_other_streams, "cached for other streams", false),
-        (memory.cached_other_pools, "cached in other pools", false),
-    ];
-    let shown = parts.iter().filter(|(bytes, _, is_always)| *is_always || !bytes.is_zero());
-    let shown: Vec<String> = shown.map(|(bytes, what, _)| format!("{bytes} {what}")).collect();
-    format!(
-        "{} asked{place} for {}, while {} were reserved, of which {}",
-        request_text(request.request),
-        request.size,
-        memory.reserved,
-        joined(&shown)
-    )
-}
-
-/// Whether the replay fails where the recorded run did.
-fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
-    let recorded = run.recorded_oom()?;
-    let text = if recorded == found.index {
-        "the replay fails at the request at which the run failed".to_owned()
-    } else {
-        format!(
-            "the replay fails at another request than the run itself, which failed at {}",
-            request_text(run.request_number(recorded))
-        )
-    };
-    Some(Finding::about(FindingTopic::Certainty, text, Some(run.request_number(recorded))))
-}
-
-/// The change that frees the tensors that the growing lines kept in the iterations before the last one;
-/// `None` if nothing grows, no iterations are known, or fewer than two iterations after the first have kept any:
-/// a tensor of the iteration before is replaced in each iteration, as the last loss is.
-fn without_earlier_iterations(
-    run: &Run,
-    conditions: &Conditions,
-    found: &Autopsy,
-    grows: &Leaks,
-    on_progress: OnProgress,
-) -> Result<Option<Change>, LabError> {
-    let Some(before) = grows.ends.iter().rev().nth(1).copied() else { return Ok(None) };
-    if grows.answer.growing.is_empty() || !grows.has_known_iterations {
-        return Ok(None);
-    }
-    let failing = found.index;
-    let sites = crate::sites::Sites::of(run);
-    let is_growing = |request: usize| {
-        let site = sites.name(sites.at(request));
-        grows.answer.growing.iter().any(|growth| growth.site == site)
-    };
-    let all = lifetimes(run);
-    let kept = all.iter().filter(|lifetime| {
-        lifetime.request < before && lifetime.request < failing && lifetime.freed >= failing
-    });
-    let kept: Vec<_> = kept.filter(|lifetime| is_growing(lifetime.request)).collect();
-    let iteration = |request: usize| grows.ends.partition_point(|end| *end <= request);
-    let mut iterations: Vec<usize> = kept.iter().map(|lifetime| iteration(lifetime.request)).collect();
-    iterations.dedup();
-    if iterations.iter().filter(|iteration| **iteration > 0).count() < 2 {
-        return Ok(None);
-    }
-    let bytes: Bytes = kept.iter().map(|lifetime| lifetime.requested).sum();
-    let kind = run.frees(kept.iter().map(|lifetime| lifetime.request), bytes);
-    let total = run.requests().len();
-    let mut on_done = |done| on_progress(Progress::new("proving the leak", done, total));
-    let passes = passes_changed(run, conditions, &kind, failing, &mut on_done)?;
-    let text = format!(
-        "with all {} freed that the growing lines kept from earlier iterations, those of the first two too ({bytes}), {}",
-        counted(kept.len(), "tensor"),
-        passes.sentence_end(found.limit)
-    );
-    Ok(Some(passes.change(kind, text)))
-}

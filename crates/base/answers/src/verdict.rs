@@ -78,10 +78,13 @@ impl VerdictAnswer {
         }
     }
 
-    /// Whether a sentence is one of the fixes, which come before all other sentences.
-    #[must_use]
-    pub fn has_as_fix(&self, finding: &Finding) -> bool {
-        self.fixes.contains(&finding.text)
+    /// The sentences by question, in the order in which a reader asks, without those of `fixes`, which come
+    /// before all others. A question may have no sentence.
+    pub fn sections(&self) -> impl Iterator<Item = (FindingTopic, Vec<&Finding>)> {
+        FindingTopic::ALL.into_iter().map(|about| {
+            let of_this = |found: &&Finding| found.about == about && !self.fixes.contains(&found.text);
+            (about, self.findings.iter().filter(of_this).collect())
+        })
     }
 }
 

@@ -9,6 +9,8 @@ use crate::Architecture::{self, Ada, Ampere, Hopper, Turing};
 pub struct GpuProfile {
     /// The name that `torch.cuda.get_device_name` prints.
     pub name: &'static str,
+    /// The name for people.
+    pub title: &'static str,
     /// The short name for the command line.
     pub id: &'static str,
     /// All memory, as `get_device_properties` says.
@@ -31,6 +33,7 @@ impl GpuProfile {
     /// The GPU of the recordings.
     pub const H200: Self = Self {
         name: "NVIDIA H200",
+        title: "NVIDIA H200",
         id: "h200",
         total_memory: Bytes::new(150_109_880_320),
         multiprocessors: 132,
@@ -45,19 +48,20 @@ impl GpuProfile {
         Self::H200,
         Self {
             has_non_pytorch_recorded: true,
-            ..Self::derived("NVIDIA H100 80GB HBM3", "h100", 85_019_590_656, 132, Hopper)
+            ..Self::derived("NVIDIA H100 80GB HBM3", "NVIDIA H100 80 GB", "h100", 85_019_590_656, 132, Hopper)
         },
-        Self::derived("NVIDIA A100-SXM4-80GB", "a100", 84_974_239_744, 108, Ampere),
-        Self::derived("NVIDIA A100-SXM4-40GB", "a100-40g", 42_298_834_944, 108, Ampere),
-        Self::derived("NVIDIA GeForce RTX 4090", "rtx4090", 25_386_352_640, 128, Ada),
-        Self::derived("NVIDIA L4", "l4", 23_664_656_384, 58, Ada),
-        Self::derived("Tesla T4", "t4", 15_828_320_256, 40, Turing),
+        Self::derived("NVIDIA A100-SXM4-80GB", "NVIDIA A100 80 GB", "a100", 84_974_239_744, 108, Ampere),
+        Self::derived("NVIDIA A100-SXM4-40GB", "NVIDIA A100 40 GB", "a100-40g", 42_298_834_944, 108, Ampere),
+        Self::derived("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", "rtx4090", 25_386_352_640, 128, Ada),
+        Self::derived("NVIDIA L4", "NVIDIA L4", "l4", 23_664_656_384, 58, Ada),
+        Self::derived("Tesla T4", "Tesla T4", "t4", 15_828_320_256, 40, Turing),
     ];
 
     /// A GPU whose numbers nobody compared with recordings. The bytes are those of `cudaGetDeviceProperties` in
     /// public reports.
     const fn derived(
         name: &'static str,
+        title: &'static str,
         id: &'static str,
         total_memory: u64,
         multiprocessors: u32,
@@ -65,6 +69,7 @@ impl GpuProfile {
     ) -> Self {
         Self {
             name,
+            title,
             id,
             total_memory: Bytes::new(total_memory),
             multiprocessors,

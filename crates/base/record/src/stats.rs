@@ -18,6 +18,18 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// The current value of a quantity in bytes; none where a file says less than zero.
+    #[must_use]
+    pub fn current_bytes(&self) -> Bytes {
+        Bytes::new(u64::try_from(self.current).unwrap_or(0))
+    }
+
+    /// The peak of a quantity in bytes; none where a file says less than zero.
+    #[must_use]
+    pub fn peak_bytes(&self) -> Bytes {
+        Bytes::new(u64::try_from(self.peak).unwrap_or(0))
+    }
+
     // Sums wrap around, as PyTorch's do: on a large virtual device, more than 2^63 bytes may be allocated and
     // freed in all.
 

@@ -418,7 +418,7 @@ impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
 
     /// Requested bytes in use, which are never less than zero.
     fn used(&self) -> Bytes {
-        Bytes::new(u64::try_from(self.stats.requested_bytes.all.current).unwrap_or(0))
+        self.stats.requested_bytes.all.current_bytes()
     }
 
     /// The address of the allocation's block; `None` for an allocation of zero bytes.

@@ -194,15 +194,9 @@ fn report(finished: &ProgramOutcome, keepers: &[Keeper]) -> anyhow::Result<()> {
     for estimate in &finished.estimates {
         writeln!(text, "estimated: line {}: {}: {}", estimate.line, estimate.operator, estimate.reason)?;
     }
-    let peak = finished.devices.iter().map(|device| device.stats.allocated_bytes.all.peak).max();
+    let peak = finished.devices.iter().map(|device| device.stats.allocated_bytes.all.peak_bytes()).max();
     let has_ended_well = finished.status == 0;
-    write_keepers(
-        &mut text,
-        keepers,
-        Bytes::new(u64::try_from(peak.unwrap_or_default()).unwrap_or(0)),
-        has_ended_well,
-        "",
-    )?;
+    write_keepers(&mut text, keepers, peak.unwrap_or_default(), has_ended_well, "")?;
     std::io::stderr().lock().write_all(text.as_bytes())?;
     Ok(())
 }

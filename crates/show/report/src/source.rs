@@ -296,12 +296,8 @@ fn open_recording(
         },
         notes: Vec::new(),
     };
-    Ok(ReportFile {
-        name: (!options.is_redacted).then(|| name.to_owned()),
-        facts,
-        devices: vec![device],
-        ..ReportFile::default()
-    })
+    let name = (!options.is_redacted).then(|| name.to_owned());
+    Ok(ReportFile { name, facts, devices: vec![device], ..ReportFile::default() })
 }
 
 fn open_workload(
@@ -332,10 +328,6 @@ fn open_workload(
         certificate: ReportCertificate::default(),
         notes: Vec::new(),
     };
-    Ok(ReportFile {
-        name: (!options.is_redacted).then(|| name.to_owned()),
-        facts,
-        devices: vec![device],
-        ..ReportFile::default()
-    })
+    let name = (!options.is_redacted).then(|| name.to_owned());
+    Ok(ReportFile { name, facts, devices: vec![device], ..ReportFile::default() })
 }

@@ -58,8 +58,11 @@ impl VerdictPart<'_> {
             let _ = writeln!(out, "<ol>\n<li>{}</li>\n</ol>", fixes.join("</li>\n<li>"));
         }
         out.push_str("<dl class=\"verdict\">\n");
+        let mut sections = self.answer.map(VerdictAnswer::sections).into_iter().flatten();
         for about in FindingTopic::ALL {
-            let mut parts = self.sentences(about);
+            let findings = sections.next().map(|(_, findings)| findings).unwrap_or_default();
+            let part = |finding: &Finding| with_code(&sentence(&finding.text)) + &self.links(finding);
+            let mut parts: Vec<String> = findings.into_iter().map(part).collect();
             match about {
                 FindingTopic::Happened => parts.insert(0, self.moment_sentence()),
                 FindingTopic::Certainty => parts.extend(self.certainty()),
@@ -75,13 +78,6 @@ impl VerdictPart<'_> {
             }
         }
         out.push_str("</dl>\n");
-    }
-
-    /// The sentences of the lab about one question, as HTML.
-    fn sentences(&self, about: FindingTopic) -> Vec<String> {
-        let Some(answer) = self.answer else { return Vec::new() };
-        let about = answer.findings.iter().filter(|found| found.about == about && !answer.has_as_fix(found));
-        about.map(|finding| with_code(&sentence(&finding.text)) + &self.links(finding)).collect()
     }
 
     /// Links to where a sentence is shown, as HTML.
@@ -133,7 +129,7 @@ impl VerdictPart<'_> {
                     _ => "",
                 };
                 format!(
-                    "Step {} of the recording ran out of memory{replayed}. {allocated} were allocated and {reserved} reserved.",
+                    "Request {} of the recording ran out of memory{replayed}. {allocated} were allocated and {reserved} reserved.",
                     grouped(self.moment.steps)
                 )
             }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::{AxisRange, Scene, Size, TimelineView, answer_sides, timeline_strip_step_at};
-use blockyard_lab::{Conditions, Limit, LimitKind, Outcome, Row, device_text, known_gpus};
+use blockyard_gpus::GpuProfile;
+use blockyard_lab::{Conditions, Limit, LimitKind, Outcome, Row, device_text};
 use blockyard_rules::{Release, conf_text};
 use leptos::ev;
 use leptos::html;
@@ -273,9 +274,10 @@ pub(super) fn sizes(session: Session) -> AnyView {
         let hint = if session.lab().has_failed() { as_it_was(session) } else { "no limit" };
         hint.to_owned()
     });
-    let gpus = known_gpus()
-        .into_iter()
-        .map(|(_, name, total)| view! { <option value=name>{total.to_string()}</option> }.into_any());
+    let gpus = GpuProfile::ALL
+        .iter()
+        .rev()
+        .map(|gpu| view! { <option value=gpu.name>{gpu.total_memory.to_string()}</option> }.into_any());
     view! {
         {field("lab-capacity", "Device", text(move || own_capacity(session)), lab.capacity)}
         <datalist id="lab-capacity-values">{gpus.collect::<Vec<_>>()}</datalist>

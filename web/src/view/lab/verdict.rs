@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use blockyard_figure::steps_at_allocation;
+use blockyard_gpus::GpuProfile;
 use blockyard_lab::{
     Conditions, Finding, FindingTopic, Fix, HoldingLine, MomentName, QuestionKind, SearchResult, Verdict,
-    VerdictAnswer, VerdictKind, VerdictMoment, known_gpus,
+    VerdictAnswer, VerdictKind, VerdictMoment,
 };
 use blockyard_record::{Bytes, Recording, StackId, counted, grouped, shortened_path};
 use blockyard_rules::{conf_text, shell_line};
@@ -91,11 +92,9 @@ fn answer(
     let searched = searched.filter(|_| found.setting.is_none());
     let best = searched.and_then(|searched| searched.rows.get(searched.best?));
     let setting = found.setting.as_ref().or(best.map(|row| &row.conditions.conf));
-    let parts = FindingTopic::ALL.map(|about| {
+    let parts = found.sections().map(|(about, findings)| {
         // The notes on the run are below the answers, since they apply to all questions.
-        let is_elsewhere = |finding: &Finding| notes.contains(&finding.text) || found.has_as_fix(finding);
-        let of_this =
-            found.findings.iter().filter(|finding| finding.about == about && !is_elsewhere(finding));
+        let of_this = findings.into_iter().filter(|finding| !notes.contains(&finding.text));
         let mut items: Vec<AnyView> =
             of_this.enumerate().map(|(index, finding)| item(session, found, finding, index == 0)).collect();
         let is_passes = about == FindingTopic::Helps;
@@ -121,7 +120,7 @@ fn answer(
         {fixes(session, verdict)}
         {again(session, found)}
         <div class="cluster">{button("", "copy-summary", "Copy summary", COPY_TITLE, copy)}</div>
-        {parts.into_iter().collect::<Vec<_>>()}
+        {parts.collect::<Vec<_>>()}
         {command(session)}
     }
     .into_any()
@@ -179,9 +178,8 @@ fn program_file(recording: &Recording) -> Option<String> {
 
 /// The smallest GPU with this memory.
 fn gpu_of(capacity: Bytes) -> &'static str {
-    let known = known_gpus();
-    let smallest = known.iter().find(|(.., total)| *total >= capacity);
-    smallest.or(known.last()).map_or(DEFAULT_GPU, |(id, ..)| id)
+    let smallest = GpuProfile::ALL.iter().rev().find(|gpu| gpu.total_memory >= capacity);
+    smallest.map_or(DEFAULT_GPU, |gpu| gpu.id)
 }
 
 /// The changes that help, the best one first: a proved one is a button that tries it, and one of the code is an

@@ -1,13 +1,13 @@
 //! Whether the program runs to its end with a change: it is run again, with a setting that the verdict
 //! recommends or on another GPU.
 
-use blockyard_lab::{FindingTopic, VerdictAnswer, VerdictKind, context_and_libraries, known_gpus};
-use blockyard_record::Bytes;
+use blockyard_gpus::GpuProfile;
+use blockyard_lab::{FindingTopic, VerdictAnswer, VerdictKind, context_and_libraries};
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::messages::sentence;
-use crate::program::{GPUS, ProgramEnd, ProgramInput, ProgramResult, ProgramTrial};
+use crate::program::{ProgramEnd, ProgramInput, ProgramResult, ProgramTrial};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::kit::{self, button, click, flag, select, text};
@@ -206,11 +206,6 @@ fn choices(session: Session, shown: &PtrEq<ProgramResult>, settings: Vec<String>
 /// The ids of the GPUs that the program did not run on with all their memory, and their names with it.
 fn other_gpus(input: &ProgramInput) -> Vec<(String, String)> {
     let is_other = |id: &str| id != input.gpu || !input.capacity.trim().is_empty();
-    let named = |id: &str, name: &str| {
-        let of = |(known, _, total): &(&str, &str, Bytes)| (*known == id).then(|| total.to_string());
-        let total = known_gpus().iter().find_map(of).unwrap_or_default();
-        format!("{name} ({total})")
-    };
-    let others = GPUS.iter().filter(|(id, _)| is_other(id));
-    others.map(|(id, name)| ((*id).to_owned(), named(id, name))).collect()
+    let others = GpuProfile::ALL.iter().filter(|gpu| is_other(gpu.id));
+    others.map(|gpu| (gpu.id.to_owned(), format!("{} ({})", gpu.title, gpu.total_memory))).collect()
 }

@@ -4,13 +4,13 @@ use blockyard_record::{Bytes, counted};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::growth::{
-    FREE_WHAT_IS_KEPT, LineGrowth, by_line, forecast_finding, grow_much, growth_findings, growth_headline,
+    GrowthAdvice, LineGrowth, by_line, forecast_finding, grow_much, growth_findings, growth_headline,
     iterations_left, keeper_findings, larger_requests_finding, larger_requests_headline,
 };
 use super::memory::{gpus_that_hold, limit_text, reserving, under_the_latest_release};
 use super::moments::Moments;
+use super::pair_finding;
 use super::settings::{setting_comparison, under_plain_settings};
-use super::{growth_advice, pair_finding};
 use crate::forecast::{Forecaster, forecast_end};
 use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
@@ -200,9 +200,9 @@ impl FittingRun<'_> {
             let is_known = own.is_device_known(run);
             let left = || iterations_left(lines, is_known.then_some(most), reserved);
             findings.extend(known.or_else(left));
-            findings.push(Finding::about(FindingTopic::Helps, growth_advice(lines), None));
+            findings.push(GrowthAdvice::about(lines).finding());
         } else if self.keeper.is_some() {
-            findings.push(Finding::about(FindingTopic::Helps, FREE_WHAT_IS_KEPT, None));
+            findings.push(GrowthAdvice::FreeWhatIsKept.finding());
         }
         // A note says that an assumed capacity is assumed.
         if own.is_device_known(run) {

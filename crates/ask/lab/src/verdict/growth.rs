@@ -2,8 +2,9 @@
 
 use blockyard_answers::called_at;
 use blockyard_record::{Bytes, counted, frame_text, grouped, own_line};
+use serde::{Deserialize, Serialize};
 
-use super::Moments;
+use super::moments::Moments;
 use crate::forecast::failing_iteration;
 use crate::sites::caller;
 use crate::{
@@ -58,7 +59,7 @@ impl LineGrowth {
     }
 
     /// Whether the line holds more because its tensors become larger, and not because it keeps more of them.
-    pub(super) fn has_larger_tensors(&self) -> bool {
+    fn has_larger_tensors(&self) -> bool {
         self.allocations == 0
     }
 
@@ -283,19 +284,44 @@ pub(super) fn iterations_left(
     Some(Finding::about(FindingTopic::Grows, text, None))
 }
 
-/// The advice for a forward pass whose activations fill the memory.
-pub(super) const KEEP_LESS_FOR_BACKWARD: &str = "the layers keep activations for the backward pass, so that nothing leaks: `torch.utils.checkpoint` around each \
-     layer keeps only its input, `torch.autocast` to bfloat16 halves what float32 layers keep, and a smaller batch takes all of it down (advice, which no replay can test)";
-
-/// Whether a sentence is the advice about what iterations keep.
-pub(super) fn is_growth_advice(text: &str) -> bool {
-    [FREE_WHAT_IS_KEPT, BOUND_WHAT_GROWS].contains(&text)
+/// Advice about what grows, which no replay can test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GrowthAdvice {
+    /// Iterations keep tensors.
+    FreeWhatIsKept,
+    /// Tensors become larger from iteration to iteration.
+    BoundWhatGrows,
 }
 
-/// The advice for a program whose iterations keep tensors.
-pub(super) const FREE_WHAT_IS_KEPT: &str = "look at what the growing lines store from iteration to iteration: a list or a sum of losses keeps the \
-     tensors of each iteration's backward pass, and `loss.item()` or `loss.detach()` keeps the number alone (advice, which no replay can test)";
+impl GrowthAdvice {
+    /// The advice about the line that grows most.
+    pub(super) fn about(lines: &[LineGrowth]) -> Self {
+        let is_larger = lines.first().is_some_and(LineGrowth::has_larger_tensors);
+        if is_larger { Self::BoundWhatGrows } else { Self::FreeWhatIsKept }
+    }
 
-/// The advice for a program whose tensors become larger from iteration to iteration.
-pub(super) const BOUND_WHAT_GROWS: &str = "look at what the growing lines make larger from iteration to iteration, such as a cache of keys and values or a \
-     `torch.cat` of all earlier results: bound its length, or keep the older part in host memory (advice, which no replay can test)";
+    /// The advice in a sentence without a full stop.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::FreeWhatIsKept => {
+                "look at what the growing lines store from iteration to iteration: a list or a sum of losses \
+                 keeps the tensors of each iteration's backward pass, and `loss.item()` or `loss.detach()` keeps \
+                 the number alone (advice, which no replay can test)"
+            }
+            Self::BoundWhatGrows => {
+                "look at what the growing lines make larger from iteration to iteration, such as a cache of keys \
+                 and values or a `torch.cat` of all earlier results: bound its length, or keep the older part in \
+                 host memory (advice, which no replay can test)"
+            }
+        }
+    }
+
+    pub(super) fn finding(self) -> Finding {
+        Finding::about(FindingTopic::Helps, self.text(), None)
+    }
+}
+
+/// The advice for a forward pass whose activations fill the memory.
+pub(super) const KEEP_LESS_FOR_BACKWARD: &str = "the layers keep activations for the backward pass, so that nothing leaks: `torch.utils.checkpoint` around \
+     each layer keeps only its input, `torch.autocast` to bfloat16 halves what float32 layers keep, and a smaller \
+     batch takes all of it down (advice, which no replay can test)";

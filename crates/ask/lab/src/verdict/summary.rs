@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use blockyard_record::counted;
 
-use super::Verdict;
-use super::growth::is_growth_advice;
+use super::{GrowthAdvice, Verdict};
 use crate::{Change, ChangeKind, CodeFix, CodeFixKind, FindingTopic, Forecast};
 
 /// At most this many changes are listed.
@@ -53,8 +52,7 @@ impl Verdict {
         let Some(autopsy) = &self.autopsy else { return Vec::new() };
         let mut all: Vec<Fix<'_>> = autopsy.failure.changes.iter().map(Fix::Change).collect();
         all.extend(self.answer.code_fixes.iter().filter(|fix| fix.passes == Some(true)).map(Fix::Code));
-        let advice = self.answer.findings.iter().filter(|finding| is_growth_advice(&finding.text));
-        all.extend(advice.map(|finding| Fix::Advice(&finding.text)));
+        all.extend(self.advice.map(Fix::Advice));
         let order = |fix: &Fix<'_>| (fix.is_to_free(), fix.fails_later(), fix.cost());
         all.sort_by_key(order);
         let mut best: Vec<Fix<'_>> = Vec::new();
@@ -82,7 +80,7 @@ pub enum Fix<'a> {
     /// A change that a replay proved.
     Change(&'a Change),
     /// What to do about tensors that iterations keep.
-    Advice(&'a str),
+    Advice(GrowthAdvice),
 }
 
 impl Fix<'_> {
@@ -91,7 +89,7 @@ impl Fix<'_> {
         match self {
             Self::Code(fix) => fix.sentence.clone(),
             Self::Change(change) => change.sentence.clone(),
-            Self::Advice(text) => (*text).to_owned(),
+            Self::Advice(advice) => advice.text().to_owned(),
         }
     }
 

@@ -330,8 +330,7 @@ impl TraceReader<'_> {
             is_rejected: false,
         });
         let state = self.layout.recorder.state();
-        let most = u64::try_from(state.stats().reserved_bytes.all.peak).unwrap_or(0);
-        let (most, memory) = (Bytes::new(most), state.breakdown());
+        let (most, memory) = (state.stats().reserved_bytes.all.peak_bytes(), state.breakdown());
         let text = if self.device.is_host {
             host_failure(size, memory)
         } else {

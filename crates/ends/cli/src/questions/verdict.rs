@@ -59,14 +59,9 @@ fn text(found: &VerdictAnswer) -> String {
     for (place, fix) in found.fixes.iter().enumerate() {
         let _ = writeln!(text, "  {}. {fix}", place.saturating_add(1));
     }
-    for about in FindingTopic::ALL {
-        let is_of_this = |finding: &&Finding| finding.about == about && !found.has_as_fix(finding);
-        let mut of_this = found.findings.iter().filter(is_of_this).peekable();
-        if of_this.peek().is_none() {
-            continue;
-        }
+    for (about, findings) in found.sections().filter(|(_, findings)| !findings.is_empty()) {
         let _ = writeln!(text, "  {}", about.title());
-        for finding in of_this {
+        for finding in findings {
             let _ = writeln!(text, "    {}{}", finding.text, growth_range(finding));
         }
         if about == FindingTopic::Certainty {
