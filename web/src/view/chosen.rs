@@ -83,7 +83,7 @@ fn event_card(session: Session) -> Option<AnyView> {
     let step = session.player.with(|player| player.current_step(&run.recording))?;
     let words = step_text(&run, step);
     let lines = stack_view(&run.recording, stack_of_step(&run.recording, step));
-    let title = format!("Step {}: {}", grouped_count(step + 1), words.title);
+    let title = format!("Request {}: {}", grouped_count(step + 1), words.title);
     let let_go = click(move || session.figures().is_event_chosen.set(false));
     Some(
         view! {
@@ -148,7 +148,7 @@ fn block_card(session: Session, block: BlockId) -> AnyView {
             <header>
                 <h2>{format!("Block #{block}")}</h2>
                 <span class="cluster" hidden=flag(move || !can_free.get())>
-                    {button("primary", "free-block", "Free", "Free the block after this step (F)", click(move || session.workload().free_block(block)))}
+                    {button("primary", "free-block", "Free", "Free the block after this request (F)", click(move || session.workload().free_block(block)))}
                     {streams}
                 </span>
                 {icon_button("icon plain", "unpin", Icon::Close, "Release (Esc)", click(move || session.figures().select(None)))}

@@ -30,7 +30,7 @@ impl SizedPanel {
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Side => ("side", "Width of the column beside the figures"),
-            Self::Step => ("step", "Height of the step's words"),
+            Self::Step => ("step", "Height of the request's words"),
             Self::Timeline => ("timeline", "Height of memory over time"),
         }
     }

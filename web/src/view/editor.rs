@@ -58,18 +58,20 @@ fn index_of(number: u32) -> usize {
     (number as usize).saturating_sub(1)
 }
 
-fn steps(count: usize, failed: usize) -> String {
-    let steps = counted(count, "step");
+fn requests_text(count: usize, failed: usize) -> String {
+    let requests = counted(count, "request");
     match failed {
-        0 => steps,
-        many => format!("{steps}, {} of them failed", grouped_count(many)),
+        0 => requests,
+        many => format!("{requests}, {} of them failed", grouped_count(many)),
     }
 }
 
 fn run_status(session: Session, field: TextField) -> AnyView {
     let quiet = |words: String| view! { <span class="quiet">{words}</span> }.into_any();
     let content = move || match session.workload().attempt.get() {
-        Attempt::Ran(run) => quiet(steps(run.recording.step_count(), run.recording.failed_steps().len())),
+        Attempt::Ran(run) => {
+            quiet(requests_text(run.recording.step_count(), run.recording.failed_steps().len()))
+        }
         Attempt::Long if session.workload().is_on_gpu.get() => quiet("It runs on the GPU.".to_owned()),
         Attempt::Long => quiet("A long workload: it runs in the background.".to_owned()),
         Attempt::Failed(failure) => {

@@ -61,9 +61,9 @@ fn caption(session: Session) -> AnyView {
         match session.player.with(|player| player.current_step(&run.recording)) {
             Some(step) => {
                 let words = step_text(&run, step);
-                format!("Step {} of {count}: {}. {}", step + 1, words.title, sentence(&words.sentence))
+                format!("Request {} of {count}: {}. {}", step + 1, words.title, sentence(&words.sentence))
             }
-            None => format!("An empty device, and {count} steps to come."),
+            None => format!("An empty device, and {count} requests to come."),
         }
     });
     view! {
@@ -82,8 +82,8 @@ fn steps(session: Session) -> AnyView {
     });
     view! {
         <p class="cluster embed-bar">
-            {icon_button("icon", "back", Icon::Back, "One step back", click(move || session.dispatch(PlayerAction::Back)))}
-            {icon_button("icon", "forward", Icon::Forward, "One step forward", click(move || session.dispatch(PlayerAction::Forward)))}
+            {icon_button("icon", "back", Icon::Back, "One request back", click(move || session.dispatch(PlayerAction::Back)))}
+            {icon_button("icon", "forward", Icon::Forward, "One request forward", click(move || session.dispatch(PlayerAction::Forward)))}
             <span data-testid="position">{position}</span>
             <a
                 href=text(move || crate::view::export::link(session))

@@ -94,7 +94,7 @@ fn checks_of_run(steps: &[StepDataCheck]) -> String {
     let wrong = steps.iter().filter(|step| step.wrong > 0).count();
     let found = match wrong {
         0 => "all as written".to_owned(),
-        many => format!("damaged in {}", counted(many, "step")),
+        many => format!("damaged in {}", counted(many, "request")),
     };
     format!("{checked} of block data checked: {found}.")
 }

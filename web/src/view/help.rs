@@ -21,11 +21,11 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
     (
         "Player",
         &[
-            ("←  →", "one step (or event) back, forward"),
+            ("←  →", "one request (or event) back, forward"),
             ("Shift + ←  →", "a hundred"),
             ("Home  End", "first, last"),
             ("Space", "play or pause"),
-            ("[  ]", "previous, next step that calls the device"),
+            ("[  ]", "previous, next request that calls the device"),
             ("{  }", "previous, next out of memory"),
             ("<  >", "previous, next label"),
             ("K  Shift + K", "the moment where most is allocated, reserved"),
@@ -76,7 +76,7 @@ const FIGURES: [(&str, &str); 9] = [
         "every byte of the device, in one class each; brackets over it: allocated in reserved in device",
     ),
     ("The segments", "below the bar on the same ruler, so that reserved is their sum"),
-    ("Over time", "the same classes after each step"),
+    ("Over time", "the same classes after each request"),
     ("The strip below it", "the whole of a long run; the frame is around the part in sight"),
     (
         "While a file is read",
@@ -87,7 +87,7 @@ const FIGURES: [(&str, &str); 9] = [
         "The strip above",
         "all segments by size; the frame is around the rows in sight, click or drag scrolls there",
     ),
-    ("Amber", "what this step changed"),
+    ("Amber", "what this request changed"),
     ("Red", "out of memory, and nothing else"),
 ];
 

@@ -88,8 +88,8 @@ fn of_workload(session: Session) -> AnyView {
     let has_failures = Memo::new(move |_| !session.run.get().recording.failed_steps().is_empty());
     view! {
         <span class="cluster" hidden=flag(move || !has_failures.get())>
-            {action(session, Icon::PreviousFailedStep, "previous-failed-step", "Previous failed step ({)", PlayerAction::PreviousFailedStep)}
-            {action(session, Icon::NextFailedStep, "next-failed-step", "Next failed step (})", PlayerAction::NextFailedStep)}
+            {action(session, Icon::PreviousFailedStep, "previous-failed-step", "Previous failed request ({)", PlayerAction::PreviousFailedStep)}
+            {action(session, Icon::NextFailedStep, "next-failed-step", "Next failed request (})", PlayerAction::NextFailedStep)}
         </span>
         {units(session)}
     }
@@ -267,7 +267,7 @@ fn units(session: Session) -> AnyView {
         )
     };
     let units = vec![
-        unit_button(MoveUnit::Step, "Steps", "unit-step"),
+        unit_button(MoveUnit::Step, "Requests", "unit-step"),
         unit_button(MoveUnit::Event, "Events", "unit-event"),
     ];
     choices("What one move is", Signal::stored(false), units)

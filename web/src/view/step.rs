@@ -42,7 +42,7 @@ fn describe(session: Session) -> StepDescription {
             0 if session.navigation().place.get() == Place::Program => {
                 "No memory of the GPU was asked for: with device=\"cuda\" or .cuda() a tensor lies there."
             }
-            0 => "There are no steps yet. Allocate something below, or pick a workload above.",
+            0 => "There are no requests yet. Allocate something below, or pick a workload above.",
             _ => "Nothing has happened yet: the device is empty. Press play, or step forward.",
         };
         let words =
@@ -122,10 +122,10 @@ pub(crate) fn step(session: Session) -> AnyView {
     };
     let events = move || description.with(events);
     view! {
-        <section class="panel step" class:is-open=flag(move || is_open.get()) aria-label="This step" data-testid="step" tabindex="0">
+        <section class="panel step" class:is-open=flag(move || is_open.get()) aria-label="This request" data-testid="step" tabindex="0">
             <button type="button" class="plain fold" data-testid="step-fold" aria-expanded=text(move || is_open.get().to_string())
                 on:click=turn_over(is_open)
-            >{text(move || if is_open.get() { "Back to the panels" } else { "All of the step" }.to_owned())}</button>
+            >{text(move || if is_open.get() { "Back to the panels" } else { "All of the request" }.to_owned())}</button>
             <h2 class="step-label" hidden=flag(move || description.with(|description| description.label.is_none()))>
                 {text(move || description.with(|description| description.label.clone().unwrap_or_default()))}
             </h2>

@@ -45,7 +45,7 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(step) = self.step {
-            write!(f, "step {step}: ")?;
+            write!(f, "request {step}: ")?;
         }
         write!(f, "{}: PyTorch {}, replay {}", self.what, self.expected, self.found)
     }

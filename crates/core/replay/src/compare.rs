@@ -129,7 +129,7 @@ mod tests {
         assert!(!comparison.is_identical());
         assert_eq!(comparison.headline(), "differs: 0 of 2 events identical");
         let difference = comparison.first_difference.unwrap();
-        assert_eq!(difference.to_string(), "step 2: events: PyTorch 2, replay 5");
+        assert_eq!(difference.to_string(), "request 2: events: PyTorch 2, replay 5");
         let outside = Difference { step: None, ..difference };
         assert_eq!(outside.to_string(), "events: PyTorch 2, replay 5");
     }

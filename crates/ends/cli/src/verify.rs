@@ -187,7 +187,7 @@ fn write_comparison(out: &mut impl Write, found: &VerifiedRun, as_json: bool) ->
     if let Some(difference) = &comparison.first_difference {
         output::line(out, &format!("  first difference, {}", difference.what))?;
         if let Some(step) = difference.step {
-            output::line(out, &format!("    step     {step}"))?;
+            output::line(out, &format!("    request  {step}"))?;
         }
         output::line(out, &format!("    PyTorch  {}", difference.expected))?;
         output::line(out, &format!("    replay   {}", difference.found))?;

@@ -1,6 +1,6 @@
 //! The figures as text.
 //!
-//! In texts, steps are counted from 1: after "step 7", seven steps are complete.
+//! In texts, requests are counted from 1: after "request 7", seven requests are complete.
 
 mod event;
 mod facts;

@@ -248,8 +248,10 @@ fn write_provenance(out: &mut String, opened: &ReportFile, options: &ReportOptio
         fact(name, value);
     }
     for device in &opened.devices {
-        let name =
-            device.name.as_deref().map_or_else(|| "Steps".to_owned(), |name| format!("Steps of {name}"));
+        let name = device
+            .name
+            .as_deref()
+            .map_or_else(|| "Requests".to_owned(), |name| format!("Requests of {name}"));
         let (steps, events) = (device.recording.step_count(), device.recording.event_count());
         fact(
             &name,

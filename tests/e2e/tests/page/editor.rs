@@ -52,7 +52,7 @@ fn what_may_be_typed_is_offered() -> Result<()> {
         page.wait_text(&id("suggestions"), "weights")?;
         page.press(Key::Tab)?;
         ensure!(workload(page)?.ends_with("free weights"), "{}", workload(page)?);
-        page.wait_text(&id("verdict"), "2 steps")
+        page.wait_text(&id("verdict"), "2 requests")
     })
 }
 
@@ -65,7 +65,7 @@ fn units_of_a_thousand_and_pytorch_are_understood() -> Result<()> {
             page,
             "x = torch.empty(1000, 1000, device=\"cuda\")\ndel x\ntorch.cuda.empty_cache()",
         )?;
-        page.wait_text(&id("verdict"), "3 steps")?;
+        page.wait_text(&id("verdict"), "3 requests")?;
         page.wait_text(&id("step-title"), "empty_cache")?;
         page.fill(&id("config"), "expandable_segments:true")?;
         page.wait_text(&id("device-error"), "Did you mean True?")
@@ -95,7 +95,7 @@ fn a_hundred_thousand_lines_are_typed_into() -> Result<()> {
         page.wait_text(&id("document-title"), "long")?;
         page.wait_until("document.querySelector('.editor .sheet.is-long') !== null")?;
         // Until the run has ended, its explanation may still move the lines under the pointer.
-        page.wait_text(&id("verdict"), "100,000 steps")?;
+        page.wait_text(&id("verdict"), "100,000 requests")?;
         // Far down, and the caret goes where the pointer is.
         let scroll = "
             const sheet = document.querySelector('.editor .sheet');
@@ -135,20 +135,20 @@ fn a_hundred_thousand_lines_are_typed_into() -> Result<()> {
         page.press_with(&Key::Control, Key::End)?;
         page.press("\nlast = alloc 512")?;
         page.wait_until(&row("last = alloc 512"))?;
-        page.wait_text(&id("verdict"), "100,001 steps")?;
+        page.wait_text(&id("verdict"), "100,001 requests")?;
         page.press_with(&Key::Control, Key::Home)?;
         page.press("first = alloc 512\n")?;
         page.wait_until(&row("first = alloc 512"))?;
-        page.wait_text(&id("verdict"), "100,002 steps")?;
+        page.wait_text(&id("verdict"), "100,002 requests")?;
         page.press_with(&Key::Control, "z")?;
-        page.wait_text(&id("verdict"), "100,001 steps")?;
+        page.wait_text(&id("verdict"), "100,001 requests")?;
         // The whole text is selected and deleted.
         page.click_at(".editor .sheet", 120.0, 60.0)?;
         page.press_with(&Key::Control, "a")?;
         page.press(Key::Delete)?;
         page.wait_until("document.querySelector('.editor .rows').textContent === ''")?;
         page.press_with(&Key::Control, "z")?;
-        page.wait_text(&id("verdict"), "100,001 steps")
+        page.wait_text(&id("verdict"), "100,001 requests")
     })
 }
 
@@ -164,7 +164,7 @@ fn a_selection_goes_beyond_what_the_field_holds() -> Result<()> {
         let lines: Vec<_> = (0..6_000).map(|index| format!("a{index} = alloc 512")).collect();
         page.drop_file("main", "long.txt", lines.join("\n").as_bytes())?;
         page.wait_until("document.querySelector('.editor .sheet.is-long') !== null")?;
-        page.wait_text(&id("verdict"), "6,000 steps")?;
+        page.wait_text(&id("verdict"), "6,000 requests")?;
         let scroll = "
             const sheet = document.querySelector('.editor .sheet');
             sheet.scrollTop = arguments[0] * parseFloat(getComputedStyle(sheet).lineHeight);

@@ -324,7 +324,7 @@ fn the_mini_map_has_every_gesture() -> Result<()> {
         let figure = page.rect(&css)?;
         page.click_at(&css, figure.width * 0.25, figure.height * 0.5)?;
         page.wait_text(&id("position"), "request 2,1")?;
-        page.wait_text(&id("event"), "Step 2,1")
+        page.wait_text(&id("event"), "Request 2,1")
     })
 }
 

@@ -127,7 +127,7 @@ fn errors_say_where_and_lose_no_text() -> Result<()> {
         ensure!(workload(page)? == "a = alloc 3 MiB\nfree b", "the text was lost");
         page.fill(&id("workload-text"), "a = alloc 3 MiB\nfree a")?;
         page.wait_gone(&id("text-error"))?;
-        page.wait_text(&id("verdict"), "2 steps")?;
+        page.wait_text(&id("verdict"), "2 requests")?;
         for hostile in [
             "a = alloc 0",
             "a = alloc 1152921504606846976",

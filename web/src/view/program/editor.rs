@@ -85,7 +85,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
             <div
                 class="margin"
                 data-testid="program-margin"
-                title="Click a line for its next step"
+                title="Click a line for its next request"
                 on:click=on(move |event: ev::MouseEvent| editor.pick_line(&event))
             >
                 {columns(editor, content, alive)}

@@ -72,10 +72,10 @@ fn alive(session: Session, allocation: AllocationId) -> String {
     session.program().why_alive.with(|answer| match answer {
         _ if answer.step() != Some(step) => "Why it is alive is looked up once the cursor rests.".to_owned(),
         WhyAlive::Unknown | WhyAlive::Missing(_) => {
-            "Why it is alive is not known: the program did not come to this step again.".to_owned()
+            "Why it is alive is not known: the program did not come to this request again.".to_owned()
         }
         WhyAlive::Asked(_) => {
-            "Why it is alive: the program runs again up to this step, to find out.".to_owned()
+            "Why it is alive: the program runs again up to this request, to find out.".to_owned()
         }
         WhyAlive::Known(referrers) => {
             let reasons = referrers.reasons.iter().find(|(other, _)| *other == allocation);
@@ -107,7 +107,7 @@ fn requests(session: Session) -> AnyView {
                 operator => format!(" ({operator}, {})", origin.category),
             });
             let title = format!(
-                "Step {}: {}{}",
+                "Request {}: {}{}",
                 grouped_count(step + 1),
                 step_text(&run, step).title,
                 made.unwrap_or_default()

@@ -107,7 +107,7 @@ impl<'a> StepComparer<'a> {
                 comparison.count("checkpoints", false);
                 comparison
                     .notes
-                    .push(format!("no step ends at the checkpoint {label}, after {at} trace entries"));
+                    .push(format!("no request ends at the checkpoint {label}, after {at} trace entries"));
             }
         }
     }

@@ -95,7 +95,7 @@ fn a_changed_statistic_is_named() {
     let called = blockyard(["verify", &file("statistic.jsonl", lines.join("\n"))]);
     assert_eq!(called.status, 1);
     let shown: Vec<&str> = called.out.lines().skip(1).take(4).map(str::trim).collect();
-    assert_eq!(shown, ["first difference, num_ooms", "step     1", "PyTorch  7", "replay   0"]);
+    assert_eq!(shown, ["first difference, num_ooms", "request  1", "PyTorch  7", "replay   0"]);
 }
 
 #[test]

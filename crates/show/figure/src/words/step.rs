@@ -36,7 +36,11 @@ const MAX_EVENTS: usize = 200;
 pub fn describe_step(recording: &Recording, step: usize) -> StepText {
     let Some(range) = recording.step(step) else { return StepText::default() };
     let Ok(mut state) = recording.state_at(range.start) else {
-        return StepText { title: format!("step {}", step + 1), sentence: damaged(), ..StepText::default() };
+        return StepText {
+            title: format!("request {}", step + 1),
+            sentence: damaged(),
+            ..StepText::default()
+        };
     };
     let mut story = StepSentence::new(&state);
     let mut words = StepText::default();

@@ -27,7 +27,7 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
             format!("{} blocks too narrow to draw one by one: {bytes} in all", grouped(count))
         }
         TargetId::Segment(id) => segment(id, state, recording)?,
-        TargetId::Released(id) => format!("segment #{id} was released to the device in this step"),
+        TargetId::Released(id) => format!("segment #{id} was released to the device by this request"),
         TargetId::Overview(id) => {
             format!("the whole of segment #{id}; the frame marks the part that the row shows")
         }
