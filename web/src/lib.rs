@@ -7,10 +7,10 @@
 //! To find the way: `session` has the state that all features share (the source of a run, the run, the moment
 //! in it), and a handle for each feature, such as `session.lessons()`. The module of a feature has its
 //! signals and every action on it: `workload`, `program`, `story`, `lessons` and `files` are the sources of
-//! runs that the figures can show, `live` of programs that run; `figures`, `lab` and `workbench` belong to the run that is shown;
-//! `navigation` (with `link`, the form of an address), `appearance` and `messages` belong to the page as a
-//! whole. `view` has the views, `workers` the way to a worker, `jobs`, `interpreter`, `lab/pool` and `painter`
-//! what workers do, `browser` the calls of the browser.
+//! runs that the figures can show, `live` of programs that run; `figures`, `lab` and `workbench` belong to
+//! the run that is shown; `navigation` (with `link`, the form of an address), `appearance` and `messages`
+//! belong to the page as a whole. `view` has the views, `workers` the way to a worker, `jobs`, `interpreter`,
+//! `lab/pool` and `painter` what workers do, `browser` the calls of the browser.
 //!
 //! # Decisions
 //!

@@ -59,7 +59,8 @@ pub(crate) fn build(workspace: &Workspace, options: &WheelOptions) -> Result<()>
             run_maturin(workspace, &tools, &["build", "--profile", profile], &out)?;
         }
         Some(target) => {
-            // The toolchain of this machine has no linker for other targets, and links against the glibc of this machine.
+            // The toolchain of this machine has no linker for other targets, and links against the glibc of
+            // this machine.
             let tools = virtual_environment(workspace, "python-tools-cross", &[TOOLS[0], ZIG[0], ZIG[1]])?;
             workspace::run(workspace.program("rustup").args(["target", "add", target]))?;
             pack_libraries(workspace, profile, Some((target, &tools)))?;

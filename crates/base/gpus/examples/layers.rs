@@ -1,6 +1,7 @@
 //! How many recorded sizes of convolutions the tables and the trees give.
 //!
-//!     python scripts/layers.py questions NETWORKS ANSWERS... | cargo run --release -p blockyard-gpus --features networks --example layers [TABLE]
+//!     python scripts/layers.py questions NETWORKS ANSWERS... | cargo run --release -p blockyard-gpus
+//!     --features networks --example layers [TABLE]
 //!
 //! Reads lines of a question (`scripts/cudnn.cpp`) with cuDNN's bytes at their end. `TABLE` names a file to
 //! read in place of the built-in `layers.bin`.

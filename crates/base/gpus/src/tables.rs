@@ -1,10 +1,10 @@
 //! The workspaces of cuDNN for convolutions: recorded, since they cannot be derived.
 //!
-//! `tables.bin` is written by `cargo xtask truth operator-calls FILE --write-tables OUT`. It holds, by ascending hash of a
-//! configuration, the bytes of a workspace, written as a sum of the operands' sizes and a remainder.
-//! `networks.bin`, with the feature `networks`, holds the convolutions of 45 networks of torchvision and timm
-//! in the same form (`--besides`). `layers.bin`, with the same feature, holds the convolutions of more
-//! networks by batch.
+//! `tables.bin` is written by `cargo xtask truth operator-calls FILE --write-tables OUT`. It holds, by
+//! ascending hash of a configuration, the bytes of a workspace, written as a sum of the operands' sizes and a
+//! remainder. `networks.bin`, with the feature `networks`, holds the convolutions of 45 networks of
+//! torchvision and timm in the same form (`--besides`). `layers.bin`, with the same feature, holds the
+//! convolutions of more networks by batch.
 
 mod estimate;
 #[cfg(feature = "networks")]

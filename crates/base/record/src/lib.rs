@@ -23,8 +23,8 @@
 //!
 //! ```
 //! use blockyard_record::{
-//!     AllocationId, BlockId, Bytes, DeviceAddr, Event, EventSink, StepOutcome, PoolId, PoolKind, Recorder, RunInfo, SegmentId,
-//!     StreamId,
+//!     AllocationId, BlockId, Bytes, DeviceAddr, Event, EventSink, StepOutcome, PoolId, PoolKind, Recorder,
+//!     RunInfo, SegmentId, StreamId,
 //! };
 //!
 //! let (segment, block, front) = (SegmentId::new(0), BlockId::new(0), BlockId::new(1));
@@ -41,8 +41,8 @@
 //!     is_oversize: false,
 //! });
 //! recorder.record(Event::Split { block, front, size });
-//! recorder.record(Event::Allocated { block: front, allocation: AllocationId::new(0), requested: size, is_oversize: false });
-//! recorder.finish_step(StepOutcome::Done);
+//! recorder.record(Event::Allocated { block: front, allocation: AllocationId::new(0), requested: size,
+//! is_oversize: false }); recorder.finish_step(StepOutcome::Done);
 //!
 //! let recording = recorder.finish()?;
 //! let state = recording.state_at(recording.event_count())?;

@@ -12,8 +12,8 @@ use crate::{Frame, FrameId, StackId, Stacks};
 pub const INSTALLED_PATHS: [&str; 5] =
     ["site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3", "/usr/lib/"];
 
-/// How the names of files of compiled extensions, and of the objects in them, end. A program calls such code; the code is not the
-/// program's own.
+/// How the names of files of compiled extensions, and of the objects in them, end. A program calls such code;
+/// the code is not the program's own.
 const COMPILED: [&str; 8] = [".cpp", ".cc", ".c", ".h", ".cu", ".so", ".o", ".pyx"];
 
 /// How the name of a frame begins if the name of its file was left out, as in a report that names no files:

@@ -23,10 +23,10 @@
 //!
 //! # Reading order
 //!
-//! `release` (the releases of PyTorch), `dialect` (whose GPUs a build is for), `blas` (workspaces of products of matrices), `size` (thresholds and
-//! rounding), `config` (settings and their syntax, as two parsers read them; [`Environment`] is the order of
-//! the environment variables), `bytes` (numbers of bytes), `pool_kind` (the two block pools), `backend`
-//! (which allocator a setting chooses).
+//! `release` (the releases of PyTorch), `dialect` (whose GPUs a build is for), `blas` (workspaces of products
+//! of matrices), `size` (thresholds and rounding), `config` (settings and their syntax, as two parsers read
+//! them; [`Environment`] is the order of the environment variables), `bytes` (numbers of bytes), `pool_kind`
+//! (the two block pools), `backend` (which allocator a setting chooses).
 
 #![forbid(unsafe_code)]
 

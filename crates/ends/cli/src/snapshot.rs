@@ -86,8 +86,8 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
 
 /// One device of a snapshot, or host memory, as JSON: an element of `devices` with `--json`, or `host`.
 ///
-/// `at` is a number of events, `request:5`, `peak` or `oom`; without it, the moment that the command takes. `top` is the
-/// number of stacks that the answer lists, by descending bytes.
+/// `at` is a number of events, `request:5`, `peak` or `oom`; without it, the moment that the command takes.
+/// `top` is the number of stacks that the answer lists, by descending bytes.
 ///
 /// # Errors
 ///

@@ -4,9 +4,10 @@
 //! a `drop` are freed at the end of the function, the last first, as in C++.
 //!
 //! An operator is a row of its family's `TABLE`: `op!("schema", function)`, or `in_place!` where the result
-//! is the first argument; a row of `pairs!` is two operators, of which the second works in place. The function's parameters are the schema's, by type (`&Tensor`, `i64`,
-//! `Option<&[i64]>`, `Unread` for an argument that memory does not depend on; all in `arguments.rs`): a row
-//! whose function does not agree with its schema does not compile. A row may add:
+//! is the first argument; a row of `pairs!` is two operators, of which the second works in place. The
+//! function's parameters are the schema's, by type (`&Tensor`, `i64`, `Option<&[i64]>`, `Unread` for an
+//! argument that memory does not depend on; all in `arguments.rs`): a row whose function does not agree with
+//! its schema does not compile. A row may add:
 //!
 //! - `.copies_or_fills()`: the operator's kernels make the driver load nothing;
 //! - `.takes_sparse()`: the row is an overload for sparse tensors;

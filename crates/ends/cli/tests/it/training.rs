@@ -173,8 +173,8 @@ fn an_h200_takes_these_bytes() {
     assert_eq!((equal, all), (144, 160));
 }
 
-/// The rules from which the chapter's numbers follow, on the GPU: states of optimizers, checkpoints, autocast, a batch in
-/// parts.
+/// The rules from which the chapter's numbers follow, on the GPU: states of optimizers, checkpoints,
+/// autocast, a batch in parts.
 #[test]
 fn programs_of_these_rules_print_what_an_h200_printed() {
     let folder = measured();

@@ -47,7 +47,8 @@
 //!   them. No content is read that way.
 //! - **Time on the clock.** A program may sleep. The parent ends the process when its time is over; no program
 //!   can leave the group of its parent or ignore `SIGKILL`.
-//! - **What is printed.** Text may hold control characters of a terminal. The parent removes them before it shows the text.
+//! - **What is printed.** Text may hold control characters of a terminal. The parent removes them before it
+//!   shows the text.
 //! - **The number of files in `writable`.** Each is as large as `memory` at most. A program can make files and
 //!   folders there and nothing else: the parent, which has all its rights, finds no link and no pipe.
 //! - **Threads without end, where the user is root.** Of other users a process may have [`MAX_THREADS`] more than

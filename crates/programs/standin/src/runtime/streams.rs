@@ -243,7 +243,8 @@ entries! {
     }
 
     fn cudaEventElapsedTime(milliseconds: Out<f32>, _start: usize, _end: usize) -> c_int {
-        // No kernel ran, so no time is known. What follows from the time of an engine of cuDNN is reported with the engine.
+        // No kernel ran, so no time is known. What follows from the time of an engine of cuDNN is reported
+        // with the engine.
         if !crate::cudnn::is_trying_engines() {
             crate::report::report_read(&crate::python::place(), 4, "no kernel ran, and the time is assumed to be 1 ms");
         }

@@ -1,8 +1,8 @@
 //! Whether the blocks of the program become more and more, and the lines that made the live ones.
 //!
 //! A program whose blocks do not grow pays for an entry a block. While blocks grow, the line of the program is
-//! asked for after operators that took a block, a few thousand times after each look, and the function in Python that looks for keepers is
-//! called at each doubling of the count of allocations.
+//! asked for after operators that took a block, a few thousand times after each look, and the function in
+//! Python that looks for keepers is called at each doubling of the count of allocations.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_void};

@@ -167,8 +167,8 @@ const OLDER_WRITING: &[c_long] =
 #[cfg(target_arch = "aarch64")]
 const OLDER_WRITING: &[c_long] = &[libc::SYS_renameat];
 
-/// Copies a descriptor, closes it where a program is started, locks a part of a file. Not the commands that name a process
-/// which gets a signal when a descriptor is ready: these would send any signal to any process.
+/// Copies a descriptor, closes it where a program is started, locks a part of a file. Not the commands that
+/// name a process which gets a signal when a descriptor is ready: these would send any signal to any process.
 const FCNTL: &[c_int] = &[
     libc::F_DUPFD,
     libc::F_DUPFD_CLOEXEC,

@@ -12,8 +12,9 @@ use rustix::time::{ClockId, clock_gettime};
 use super::step;
 use crate::{ConfineError, Confinement, MAX_THREADS};
 
-/// Addresses beside the memory: the C library reserves 64 MiB or 128 MiB for each thread's allocations, of which it uses
-/// little. What is written to is counted by `RLIMIT_DATA`; this limit bounds the rest, such as tables of pages.
+/// Addresses beside the memory: the C library reserves 64 MiB or 128 MiB for each thread's allocations, of
+/// which it uses little. What is written to is counted by `RLIMIT_DATA`; this limit bounds the rest, such as
+/// tables of pages.
 const ADDRESS_ROOM: Bytes = Bytes::gib(8);
 /// Descriptors, each of which may hold a pipe of 64 KiB in the kernel.
 const MAX_DESCRIPTORS: u64 = 256;
