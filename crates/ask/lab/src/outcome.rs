@@ -167,9 +167,10 @@ pub fn replay_under(
     LimitedRun::of(run, conditions, on_done)?.row(&conditions.conf, samples, on_done)
 }
 
-/// `12 calls of the device in place of 11 and 1 retry in place of 0`, of one replay or of several, of which the
-/// least and the most are named; retries only where there are any.
-pub(crate) fn calls_text(replays: &[GapOutcome], own: &GapOutcome) -> String {
+/// `12 cudaMalloc and cudaFree calls in place of 11 and 1 retry in place of 0`, of one replay or of several
+/// under the settings of `name`, of which the least and the most are named; retries only where there are any.
+/// Expandable segments are mapped and unmapped, and those calls are counted with the others.
+pub(crate) fn calls_text(name: &str, replays: &[GapOutcome], own: &GapOutcome) -> String {
     let range = |count: fn(&GapOutcome) -> u64| {
         let counts = replays.iter().map(count);
         (counts.clone().min().unwrap_or_default(), counts.max().unwrap_or_default())
@@ -178,9 +179,12 @@ pub(crate) fn calls_text(replays: &[GapOutcome], own: &GapOutcome) -> String {
         if least == most { grouped(most) } else { format!("{} to {}", grouped(least), grouped(most)) }
     };
     let calls = range(|outcome| outcome.device_calls);
-    let noun = if calls.1 == 1 { "call" } else { "calls" };
-    let own_calls = grouped(own.device_calls);
-    let calls = format!("{} {noun} of the device in place of {own_calls}", text(calls));
+    let noun = match (name.contains("expandable_segments:True"), calls.1) {
+        (true, _) => "cudaMalloc, cudaFree and cuMemMap calls",
+        (false, 1) => "cudaMalloc or cudaFree call",
+        (false, _) => "cudaMalloc and cudaFree calls",
+    };
+    let calls = format!("{} {noun} in place of {}", text(calls), grouped(own.device_calls));
     match (range(|outcome| outcome.alloc_retries), own.alloc_retries) {
         ((_, 0), 0) => calls,
         (retries, own) => {
@@ -365,14 +369,15 @@ mod tests {
         let of =
             |device_calls, alloc_retries| GapOutcome { device_calls, alloc_retries, ..GapOutcome::default() };
         let own = of(1_100, 0);
-        assert_eq!(calls_text(&[of(1, 0)], &own), "1 call of the device in place of 1,100");
+        let name = "max_split_size_mb:32";
+        assert_eq!(calls_text(name, &[of(1, 0)], &own), "1 cudaMalloc or cudaFree call in place of 1,100");
         assert_eq!(
-            calls_text(&[of(14, 1), of(9, 0), of(12, 3)], &own),
-            "9 to 14 calls of the device in place of 1,100 and 0 to 3 retries in place of 0"
+            calls_text(name, &[of(14, 1), of(9, 0), of(12, 3)], &own),
+            "9 to 14 cudaMalloc and cudaFree calls in place of 1,100 and 0 to 3 retries in place of 0"
         );
         assert_eq!(
-            calls_text(&[of(2, 1)], &of(2, 4)),
-            "2 calls of the device in place of 2 and 1 retry in place of 4"
+            calls_text("expandable_segments:True", &[of(2, 1)], &of(2, 4)),
+            "2 cudaMalloc, cudaFree and cuMemMap calls in place of 2 and 1 retry in place of 4"
         );
     }
 }

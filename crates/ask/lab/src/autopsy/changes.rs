@@ -74,7 +74,7 @@ pub(super) fn changes(
         let (found, outcome) = examined.passes_under(&conf, &mut |_| tell_all(done))?;
         let outcome = outcome.filter(|_| found.always());
         let name = if conf.is_empty() { "the default settings" } else { &conf };
-        let calls = outcome.map(|outcome| calls_text(&[outcome], &examined.outcome));
+        let calls = outcome.map(|outcome| calls_text(name, &[outcome], &examined.outcome));
         let calls = calls.map_or_else(String::new, |calls| format!(", with {calls}"));
         let sentence = format!("with {name} {}{calls}", examined.sentence_end(found));
         sort(Change { outcome, ..found.change(ChangeKind::Setting(conf), sentence) });
@@ -247,7 +247,8 @@ pub(super) fn limit(
     }
     let sentence = if proved && limit.low == limit.high {
         let more = high.saturating_sub(limit.high).enough_text();
-        format!("with {} that may be reserved, {more} more, the request passes", high.enough_text())
+        // A sum of a rounded limit and a few bytes more would not be the number that a reader adds up.
+        format!("with {more} more than the {} that may be reserved, the request passes", limit.high)
     } else if proved {
         format!("with {} that may be reserved the request passes", high.enough_text())
     } else {

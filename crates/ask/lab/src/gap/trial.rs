@@ -95,7 +95,7 @@ impl Trial<'_> {
         let most = format!("with {name} {passes}at most {} are reserved", outcome.peak_reserved);
         let less = self.own.peak_reserved.saturating_sub(outcome.peak_reserved);
         let less = if self.fails { String::new() } else { format!(", {less} less") };
-        let calls = calls_text(slice::from_ref(outcome), &self.own);
+        let calls = calls_text(name, slice::from_ref(outcome), &self.own);
         format!("{most}{less}, with {calls}")
     }
 }

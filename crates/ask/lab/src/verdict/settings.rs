@@ -109,9 +109,9 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
             let confs: Vec<&str> = changes.iter().filter_map(|change| setting(change)).collect();
             let names: Vec<&str> = confs.iter().map(|conf| name(conf)).collect();
             let replays: Option<Vec<GapOutcome>> = changes.iter().map(|change| change.outcome).collect();
-            let calls = replays
-                .map_or_else(String::new, |all| format!(", with {}", calls_text(&all, &failure.outcome)));
-            let text = format!("with {} {also}{calls}{end}", alternatives(&names));
+            let names = alternatives(&names);
+            let calls = replays.map(|all| format!(", with {}", calls_text(&names, &all, &failure.outcome)));
+            let text = format!("with {names} {also}{}{end}", calls.unwrap_or_default());
             Finding::about(about, text, None).with_settings(&confs)
         }));
     }
@@ -202,7 +202,7 @@ pub(super) fn setting_comparison(conf: &str, row: &Row, own: &Outcome) -> Option
 }
 
 fn less_or_not(name: &str, other: &Outcome, own: &Outcome) -> (FindingTopic, String) {
-    let calls = calls_text(&[GapOutcome::from(other)], &GapOutcome::from(own));
+    let calls = calls_text(name, &[GapOutcome::from(other)], &GapOutcome::from(own));
     let reserved = format!("with {name} at most {} are reserved", other.peak_reserved);
     if other.peak_reserved < own.peak_reserved {
         let less = own.peak_reserved.saturating_sub(other.peak_reserved);

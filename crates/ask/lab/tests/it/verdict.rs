@@ -107,8 +107,8 @@ fn fragmentation_is_no_leak_and_has_a_setting_to_copy() {
     assert_eq!(
         passes[..2],
         [
-            "with expandable_segments:True the request passes, with 29 calls of the device in place of 4 and 1 retry in place of 1",
-            "with max_split_size_mb:32, 64 or 128 the request also passes, with 81 calls of the device in place of 4 and 1 retry in place of 1"
+            "with expandable_segments:True the request passes, with 29 cudaMalloc, cudaFree and cuMemMap calls in place of 4 and 1 retry in place of 1",
+            "with max_split_size_mb:32, 64 or 128 the request also passes, with 81 cudaMalloc and cudaFree calls in place of 4 and 1 retry in place of 1"
         ]
     );
     // The program sets a memory fraction, without which a GPU would have served the request.
