@@ -1,6 +1,7 @@
 //! The stage: the device as one bar with nested brackets, and below it the segments on the same ruler.
 
 mod draw;
+mod leaders;
 mod peaks;
 mod ruler;
 mod segments;
@@ -41,6 +42,9 @@ pub struct Stage {
     blocks: Vec<StageBlock>,
     failed: Option<OomOnStage>,
     has_failures: bool,
+    /// Whether narrow blocks have their names on a line above the segments.
+    has_leaders: bool,
+    is_at_peak: bool,
 }
 
 /// The bytes that the texts about one moment name.
@@ -78,7 +82,7 @@ struct StageBlock {
     start: f64,
     size: f64,
     bytes: Bytes,
-    requested: f64,
+    requested: Bytes,
     state: BlockState,
     name: Option<String>,
     change: Option<Change>,
@@ -175,6 +179,8 @@ impl Stage {
             blocks: Vec::new(),
             failed: step.and_then(|step| failed_request(state, recording, step)),
             has_failures: has_failures(recording),
+            has_leaders: false,
+            is_at_peak: false,
         };
         made.shown = shown_bytes(made.capacity, made.end_of_ruler(highest));
         made.add_segments(state, recording, changes, pool_name);
@@ -213,6 +219,21 @@ impl Stage {
     pub fn for_one_moment(self) -> Self {
         let has_failures = self.failed.is_some();
         Self { has_failures, ..self }
+    }
+
+    /// The same moment for a text that speaks of single tensors. If few blocks are in use, a line above the
+    /// segments has the names of those that are too narrow for them, and a block that is too small to be seen
+    /// in its segment is drawn once more, enlarged.
+    #[must_use]
+    pub fn with_leaders(self) -> Self {
+        let active = self.blocks.iter().filter(|block| block.state.is_active()).count();
+        Self { has_leaders: active <= leaders::MOST_BLOCKS, ..self }
+    }
+
+    /// The same moment, which is said to be the peak of a run.
+    #[must_use]
+    pub fn at_peak(self) -> Self {
+        Self { is_at_peak: true, ..self }
     }
 
     /// The same moment on a ruler that shows a round first part of the device, where the run's `peak` of
@@ -318,7 +339,7 @@ impl Stage {
                 start: at,
                 size,
                 bytes: block.size,
-                requested: bytes_f64(block.requested.min(block.size)),
+                requested: block.requested.min(block.size),
                 state: block.state,
                 name: block.allocation.and_then(|id| recording.name(id)).map(str::to_owned),
                 change: change_of(block, changes),

@@ -204,10 +204,18 @@ impl Fence<'_> {
     pub(crate) fn is_hidden(&self) -> bool {
         self.options.split_whitespace().any(|word| word == HIDDEN)
     }
+
+    /// Whether the figure of the card stands where the lines have the most allocated bytes, and not at their
+    /// end.
+    pub(crate) fn is_at_peak(&self) -> bool {
+        self.options.split_whitespace().any(|word| word == AT_PEAK)
+    }
 }
 
 /// The word after a fence whose lines the reader of a chapter does not see.
 pub(crate) const HIDDEN: &str = "hidden";
+/// The word after a fence whose figure stands at the peak of the lines.
+pub(crate) const AT_PEAK: &str = "peak";
 
 impl<'t> Document<'t> {
     /// Reads the parts of a text. A part with an error is left out; nothing is read without front matter.

@@ -76,7 +76,7 @@ pub fn card_figure(lesson: &PlayedLesson, card: usize, theme: Theme) -> Result<S
     lesson
         .cards
         .get(card)
-        .map_or_else(|| Ok(String::new()), |shown| figure_in(lesson, shown, shown.steps.end, theme))
+        .map_or_else(|| Ok(String::new()), |shown| figure_in(lesson, shown, shown.shown_step(false), theme))
 }
 
 /// The memory after this many steps of a card's run, and the recording that names its blocks.
@@ -103,7 +103,8 @@ fn write_card(
         // The card before, on the same page, ends at the moment that the question is about.
         let before = index.checked_sub(1).and_then(|before| lesson.cards.get(before));
         let is_drawn = sheets.last().contains("<svg")
-            && before.is_some_and(|before| before.run == card.run && before.steps.end == card.steps.start);
+            && before
+                .is_some_and(|before| before.run == card.run && before.shown_step(false) == card.steps.start);
         let alone = asked_card(lesson, card, question, (index, number), false)?;
         if is_drawn && sheets.has_room(&alone) {
             sheets.add(&alone);
@@ -290,7 +291,7 @@ pub fn card_stage(
     is_asked: bool,
 ) -> Result<Option<(Stage, String)>, RecordingError> {
     let Some(shown) = lesson.cards.get(card) else { return Ok(None) };
-    stage_at(lesson, shown, if is_asked { shown.steps.start } else { shown.steps.end })
+    stage_at(lesson, shown, shown.shown_step(is_asked))
 }
 
 fn stage_at(
@@ -304,7 +305,11 @@ fn stage_at(
     let workload = lesson.runs.get(card.run).map(|run| &run.workload);
     let pool_name = |pool| workload.and_then(|workload| workload.pool_name(pool)).map(ToOwned::to_owned);
     let last = step.checked_sub(1).filter(|_| step > card.steps.start);
-    let mut figure = Stage::new(&state, recording, &changes, last, &pool_name).for_one_moment();
+    let mut figure =
+        Stage::new(&state, recording, &changes, last, &pool_name).for_one_moment().with_leaders();
+    if card.peak == Some(step) {
+        figure = figure.at_peak();
+    }
     let breakdown = state.breakdown();
     let mut words = breakdown_text(&state, recording);
     if let Some(non_pytorch) = non_pytorch_at(lesson, card, step) {
@@ -357,7 +362,7 @@ pub(crate) fn write_card_text(
     card: &PlayedCard,
 ) -> Result<(), RecordingError> {
     if card.exercise.is_none() {
-        out.push_str(&figure(lesson, card, card.steps.end)?);
+        out.push_str(&figure(lesson, card, card.shown_step(false))?);
     }
     card.body.iter().for_each(|block| write_block(out, block));
     Ok(())

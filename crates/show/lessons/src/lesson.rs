@@ -5,7 +5,7 @@ use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{Workload, parse_size};
 
 use crate::document::{
-    Document, Fence, Field, Fields, HIDDEN, Item, NOTES, OUTSIDE, PYTHON, SOLUTION, Section,
+    AT_PEAK, Document, Fence, Field, Fields, HIDDEN, Item, NOTES, OUTSIDE, PYTHON, SOLUTION, Section,
 };
 use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::exercise::{Exercise, ExerciseDefaults};
@@ -58,6 +58,8 @@ pub(crate) struct ParsedCard {
     /// The lines of the run that the card plays, from 1; the whole run for a run that is played again.
     lines: Lines,
     pub(crate) steps: std::ops::Range<usize>,
+    /// Whether the figure stands at the peak of the steps, and not at their end.
+    pub(crate) is_at_peak: bool,
     /// The non-PyTorch memory of the process from this card on, and where the file says so.
     pub(crate) non_pytorch: Option<(Measure, Position)>,
     pub(crate) question: Option<ParsedQuestion>,
@@ -398,6 +400,7 @@ impl Reader {
             run: self.runs.len() - 1,
             lines,
             steps: 0..0,
+            is_at_peak: workload.is_some_and(Fence::is_at_peak),
             non_pytorch: non_pytorch.and_then(|non_pytorch| errors.keep(non_pytorch)),
             question: question.and_then(|question| errors.keep(question)),
             exercise,
@@ -453,7 +456,7 @@ impl Reader {
     }
 }
 
-/// The words after a fence: `new`, `settings=...`, `capacity=...`. Another part reads `hidden`.
+/// The words after a fence: `new`, `settings=...`, `capacity=...`. Other parts read `hidden` and `peak`.
 #[derive(Default)]
 struct Options {
     is_new: bool,
@@ -464,7 +467,7 @@ struct Options {
 impl Options {
     fn parse(fence: &Fence<'_>) -> Result<Self, LessonError> {
         let mut options = Self::default();
-        for word in fence.options.split_whitespace().filter(|word| *word != HIDDEN) {
+        for word in fence.options.split_whitespace().filter(|word| ![HIDDEN, AT_PEAK].contains(word)) {
             options.is_new = true;
             match word.split_once('=') {
                 Some(("settings", text)) => {
@@ -475,7 +478,7 @@ impl Options {
                 _ => {
                     return Err(fence.at.at(LessonErrorKind::UnknownKey {
                         key: word.to_owned(),
-                        known: "new, hidden, settings=KEY:VALUE, capacity=64MiB",
+                        known: "new, hidden, peak, settings=KEY:VALUE, capacity=64MiB",
                     }));
                 }
             }

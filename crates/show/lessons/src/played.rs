@@ -67,6 +67,9 @@ pub struct PlayedCard {
     /// The steps that the card plays, as numbers of complete steps: from `start` to `end`. Both are equal if
     /// the card plays nothing.
     pub steps: Range<usize>,
+    /// The number of complete steps at the peak that the card's text is about; `None` where the text is about
+    /// the end of its steps.
+    pub peak: Option<usize>,
     /// The non-PyTorch memory of the process, where the lesson says so.
     pub non_pytorch: Option<MeasuredMemory>,
     /// A question, to be asked at the moment `steps.start` and answered at `steps.end`.
@@ -84,6 +87,14 @@ pub struct MeasuredMemory {
     pub size: Bytes,
     /// The parts, with the names that the lesson gives them.
     pub parts: Vec<(String, Bytes)>,
+}
+
+impl PlayedCard {
+    /// The number of complete steps at the moment that a figure shows: before the card's steps while its
+    /// question `is_asked`, or else at their end, or at their peak.
+    pub fn shown_step(&self, is_asked: bool) -> usize {
+        if is_asked { self.steps.start } else { self.peak.unwrap_or(self.steps.end) }
+    }
 }
 
 impl MeasuredMemory {
@@ -229,7 +240,14 @@ fn play_card<'a>(
         forgive(notes, first_note, &exercise.said_by_goals());
     }
     let (run, steps, title) = (card.run, card.steps.clone(), card.title.clone());
-    Some(PlayedCard { title, body, run, steps, non_pytorch: None, question, exercise, notes: speaker })
+    let peak = card.is_at_peak.then(|| step_at_peak(stretch.recording, &steps)).flatten();
+    Some(PlayedCard { title, body, run, steps, peak, non_pytorch: None, question, exercise, notes: speaker })
+}
+
+/// The number of complete steps after the one of `steps` that leaves the most allocated bytes.
+fn step_at_peak(recording: &Recording, steps: &Range<usize>) -> Option<usize> {
+    let after = (steps.start + 1..).zip(recording.breakdowns_from(steps.start)).take(steps.len());
+    after.max_by_key(|(_, breakdown)| breakdown.allocated()).map(|(done, _)| done)
 }
 
 fn card_end<'a>(card: &ParsedCard, runs: &'a [PlayedRun]) -> Option<CardEnd<'a>> {

@@ -148,7 +148,7 @@ fn the_batch_moves_a_training_at_each_card_that_compares_runs() -> Result<()> {
         page.wait_text(card, "Another batch changes the activations alone")?;
         figure_says(page, "880.6 MiB")?;
         // The same slider is shown beside the run under autocast.
-        page.wait_until("document.querySelector('[data-testid=slider-2-again-7]').value === '0'")?;
+        page.wait_until("document.querySelector('[data-testid=slider-2-again-8]').value === '0'")?;
         ensure!(!page.text("main")?.contains(" = alloc "), "a statement of our language");
         page.check_accessible()
     })
@@ -184,12 +184,12 @@ fn a_training_is_shown_over_time_up_to_an_open_question() -> Result<()> {
         let sees_both = "const figure = document.querySelector('.chapter-curve').getBoundingClientRect();
             return figure.height >= 150 && figure.bottom <= innerHeight";
         ensure!(page.execute(sees_both, &[])? == json!(true), "the figure over time is out of sight");
-        page.execute("document.querySelector('[data-card=\"4\"]').scrollIntoView()", &[])?;
-        page.click("[data-card='4'] .choices button:nth-child(2)")?;
+        page.execute("document.querySelector('[data-card=\"5\"]').scrollIntoView()", &[])?;
+        page.click("[data-card='5'] .choices button:nth-child(2)")?;
         says("2.34 GiB")?;
         page.check_accessible()?;
         // A run of a few steps has none.
-        page.execute("document.querySelector('[data-card=\"5\"]').scrollIntoView()", &[])?;
+        page.execute("document.querySelector('[data-card=\"6\"]').scrollIntoView()", &[])?;
         page.wait_until("document.querySelector('.chapter-curve').hidden").map(drop)
     })
 }

@@ -235,7 +235,7 @@ impl Chapter {
         (0..card).find(|before| self.is_asked(*before) && run_of(*before) == run_of(card)).unwrap_or(card)
     }
 
-    /// The memory at the moment of the card that is read. Its ruler has room for each value of the sliders.
+    /// The memory at the moment of the card that is read.
     fn figure(self) -> AnyView {
         let session = self.session;
         let area = NodeRef::<html::Div>::new();
@@ -245,12 +245,12 @@ impl Chapter {
             if self.shows_own_run() {
                 return session.with_state(|run, state| {
                     let stage = Stage::new(state, &run.recording, &Changes::default(), None, &|_| None);
-                    (stage.for_one_moment(), breakdown_text(state, &run.recording))
+                    (stage.for_one_moment().with_leaders(), breakdown_text(state, &run.recording))
                 });
             }
             let (played, card) = self.shown_moment()?;
             let (stage, words) = card_stage(&played, card, self.is_asked(card)).ok()??;
-            Some((stage.with_ruler_to_peak(self.highest(&self.compared(card))), words))
+            Some((stage.with_ruler_to_peak(self.room(&played, card, self.last_seen(&played, card))), words))
         });
         surface::keep_drawn(session, canvas, size, move |size: Size| {
             let (form, least_height_px) = if size.width_px < SMALL_PX {
@@ -298,10 +298,8 @@ impl Chapter {
         let moment = Memo::new(move |_| {
             let (played, card) = self.shown_moment()?;
             let shown = played.cards.get(card)?;
-            let is_open = |(index, card): (usize, &PlayedCard)| card.run == shown.run && self.is_asked(index);
-            let last = played.cards.iter().enumerate().find(|card| is_open(*card));
-            let last = last.map(|(_, card)| card.steps.start);
-            let step = if self.is_asked(card) { shown.steps.start } else { shown.steps.end };
+            let last = self.last_seen(&played, card);
+            let step = shown.shown_step(self.is_asked(card));
             Some((self.room(&played, card, last), last, step))
         });
         surface::keep_drawn(self.session, canvas, size, move |size: Size| {
@@ -345,8 +343,16 @@ impl Chapter {
         compared.iter().map(peak).max().unwrap_or_default()
     }
 
-    /// The bytes that a figure over time has room for: what the compared runs reserve where the sliders stand,
-    /// up to `last` steps of the run that is shown, in whole quarters of the most, so that a slider that moves
+    /// The step up to which the reader sees the run of a card: where the first open question about it is asked.
+    /// Reads signals.
+    fn last_seen(self, played: &PlayedLesson, shown: usize) -> Option<usize> {
+        let run = played.cards.get(shown)?.run;
+        let is_open = |(index, card): &(usize, &PlayedCard)| card.run == run && self.is_asked(*index);
+        played.cards.iter().enumerate().find(is_open).map(|(_, card)| card.steps.start)
+    }
+
+    /// The bytes that the figures have room for: what the compared runs reserve where the sliders stand,
+    /// up to `last` steps of the run that is shown, in whole quarters of the most, at least one, so that a slider that moves
     /// a little leaves the scale.
     fn room(self, played: &PlayedLesson, shown: usize, last: Option<usize>) -> Bytes {
         let compared = self.compared(shown);
@@ -359,7 +365,7 @@ impl Chapter {
         };
         let most = compared.iter().filter_map(reserved).max().unwrap_or_default();
         let quarter = self.highest(&compared).get().div_ceil(4).max(1);
-        Bytes::new(quarter.saturating_mul(most.get().div_ceil(quarter)))
+        Bytes::new(quarter.saturating_mul(most.get().div_ceil(quarter).max(1)))
     }
 
     /// Whether the figure shows the run of the reader's lines, which it does at the exercise. Reads signals.
@@ -381,7 +387,7 @@ impl Chapter {
         let of_step =
             |workload: &Workload| [GRADIENTS, ACTIVATIONS].iter().any(|place| has_category(workload, *place));
         let run = played.runs.get(shown.run).filter(|run| of_step(&run.workload))?;
-        let step = if self.is_asked(card) { shown.steps.start } else { shown.steps.end };
+        let step = shown.shown_step(self.is_asked(card));
         let events = step.checked_sub(1).and_then(|last| run.recording.step(last)).map_or(0, |step| step.end);
         let state = run.recording.state_at(events).ok()?;
         Some(read(&run.workload, &run.recording, &state))

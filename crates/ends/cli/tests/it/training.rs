@@ -18,7 +18,7 @@ const CARDS: [(&str, &str, &str, bool); 9] = [
     ("The parameters", "float32", "parameters", true),
     ("The forward pass keeps activations", "float32", "forward", true),
     ("The peak is where the backward pass begins", "float32", "backward-1-1", false),
-    ("Gradients and moments come, activations go", "float32", "step-1", true),
+    ("The moments come with the first step", "float32", "step-1", true),
     ("With the moments, the second step needs more", "float32", "step-2", true),
     ("The bytes of a number", "bfloat16", "backward-1-1", false),
     ("Autocast computes in bfloat16", "autocast", "backward-1-1", false),

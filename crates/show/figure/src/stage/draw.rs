@@ -29,8 +29,12 @@ pub(super) struct Metrics {
     bar_px: f32,
     pub(super) ruler_px: f32,
     pub(super) peaks_px: f32,
+    /// The height of the line with the names of narrow blocks; 0 without such a line.
+    pub(super) leaders_px: f32,
     pub(super) segment_px: f32,
     pub(super) label_px: f32,
+    /// The height of the row for an enlarged block; 0 without one.
+    pub(super) enlarged_px: f32,
     /// The height of the row for a request that failed; 0 in a run without failures.
     pub(super) failure_px: f32,
 }
@@ -69,8 +73,10 @@ impl Metrics {
             bar_px: by_form(6.6, 4.6, 2.6),
             ruler_px: if is_projected { 8.0 } else { by_form(2.1, 2.1, 1.7) },
             peaks_px: lines(1.45) * peak_rows,
+            leaders_px: 0.0,
             segment_px: by_form(3.5, 2.8, 2.0),
             label_px: if is_projected { 4.0 } else { by_form(1.7, 1.7, 1.5) },
+            enlarged_px: 0.0,
             failure_px: if has_failures && !is_small { lines(5.6) } else { 0.0 },
         }
     }
@@ -84,15 +90,19 @@ impl Metrics {
     }
 
     pub(super) fn segments_y_px(&self) -> f32 {
-        self.ruler_y_px() + self.ruler_px + self.peaks_px + 4.0
+        self.ruler_y_px() + self.ruler_px + self.peaks_px + self.leaders_px + 4.0
     }
 
     pub(super) fn labels_y_px(&self) -> f32 {
         self.segments_y_px() + self.segment_px
     }
 
-    pub(super) fn failure_y_px(&self) -> f32 {
+    pub(super) fn enlarged_y_px(&self) -> f32 {
         self.labels_y_px() + self.label_px
+    }
+
+    pub(super) fn failure_y_px(&self) -> f32 {
+        self.enlarged_y_px() + self.enlarged_px
     }
 
     /// The width of the non-PyTorch memory before the ruler, which is drawn as this number of blocks.
@@ -140,8 +150,9 @@ impl Stage {
     pub fn scene(&self, view: &StageView, width_px: f32) -> Scene {
         let has_peaks = self.non_pytorch_bytes.is_none();
         let is_small = view.form == StageForm::Small;
-        let metrics =
-            Metrics::new(width_px, self.has_failures, !has_peaks, view.form).grown_to(view.least_height_px);
+        let mut metrics = Metrics::new(width_px, self.has_failures, !has_peaks, view.form);
+        self.make_room_for_leaders(&mut metrics, view.form);
+        let metrics = metrics.grown_to(view.least_height_px);
         let left_px = metrics.non_pytorch_px(self.non_pytorch_blocks(metrics.width_px, view.form).len());
         let ruler = Ruler { shown: self.shown, left_px, width_px: metrics.width_px };
         let mut scene = Scene::new(metrics.width_px, metrics.height_px());
@@ -156,6 +167,8 @@ impl Stage {
             painter.draw_peaks();
         }
         painter.draw_segments();
+        painter.draw_leaders();
+        painter.draw_enlarged();
         if !is_small {
             painter.draw_failure();
         }
@@ -231,7 +244,13 @@ impl Painter<'_> {
         let brackets = [
             outer,
             bracket("reserved", numbers.reserved, reserved, Role::PeakReserved, Term::Reserved),
-            bracket("allocated", numbers.allocated, allocated, Role::PeakAllocated, Term::Allocated),
+            bracket(
+                if self.stage.is_at_peak { "allocated at the peak" } else { "allocated" },
+                numbers.allocated,
+                allocated,
+                Role::PeakAllocated,
+                Term::Allocated,
+            ),
         ];
         let left_out = usize::from(self.metrics.tiers < 3.0);
         for (tier, bracket) in brackets.into_iter().skip(left_out).enumerate() {
@@ -422,19 +441,26 @@ impl Painter<'_> {
         let mut value = bytes.to_string();
         let room = rect.width_px - 12.0;
         let mut sizes = [numeral_px, (numeral_px * 0.72).round(), text_px + 1.0, text_px];
-        // A low bar has room for one line.
+        // A low bar has room for a line, or for two lines without room around them.
+        let (mut is_one_line, mut lines) = (false, 1.7);
         if self.view.form == StageForm::Small {
-            sizes = [text_px; 4];
+            (sizes, lines) = ([text_px; 4], 1.25);
             let longer = format!("{value} {}", words.last().map_or("", String::as_str));
             if text_width_px(&longer, text_px, Weight::Bold) <= room {
-                value = longer;
+                (value, is_one_line) = (longer, true);
             }
         }
+        let mut word = first_fitting(words, text_px, Weight::Normal, room);
         let fits = |size: f32| text_width_px(&value, size, Weight::Bold) <= room;
-        let Some(size) = sizes.into_iter().find(|size| fits(*size)) else { return 0.0 };
-        let word = first_fitting(words, text_px, Weight::Normal, room);
-        let is_high = rect.height_px >= text_px * 1.7 + size;
-        let word = word.filter(|_| is_high);
+        let size = sizes.into_iter().find(|size| fits(*size)).unwrap_or_else(|| {
+            // A narrow area has its name alone.
+            value = word.take().unwrap_or_default().to_owned();
+            text_px
+        });
+        if value.is_empty() {
+            return 0.0;
+        }
+        word = word.filter(|_| !is_one_line && rect.height_px >= text_px * lines + size);
         let Point { x_px, y_px } = rect.center();
         let role = if class == BreakdownClass::Requested { Role::TextOnRequested } else { Role::Text };
         let is_plain = matches!(Fill::of(class).pattern, Pattern::Solid | Pattern::Faint | Pattern::Tint);

@@ -18,6 +18,8 @@ const NARROW_PX: f32 = 2.0;
 /// A block is seen, however narrow.
 const LEAST_PX: f32 = 1.0;
 const CHANGED_PX: f32 = 4.0;
+/// A block that has its name above the segments is at least this wide.
+const LED_PX: f32 = 3.0;
 /// A segment of at least this width is framed, since borders of segments differ from borders of blocks. A
 /// narrower segment has no room for a frame.
 const FRAMED_PX: f32 = 12.0;
@@ -36,6 +38,13 @@ fn class_of(state: BlockState) -> BreakdownClass {
     }
 }
 
+/// The room for a text on a block, to the left of its rounding.
+fn text_room_px(block: &StageBlock, rect: &Rect) -> f32 {
+    let has_rounding = block.state == BlockState::Allocated && block.size > 0.0;
+    let solid = if has_rounding { px(bytes_f64(block.requested) / block.size) } else { 1.0 };
+    rect.width_px * solid - 12.0
+}
+
 impl Painter<'_> {
     pub(super) fn draw_segments(&mut self) {
         let stage = self.stage;
@@ -48,7 +57,12 @@ impl Painter<'_> {
             self.scene.add_target(rect, TargetId::Segment(segment.id));
         }
         let mut narrow = NarrowBlocks::default();
-        for block in &stage.blocks {
+        // A block in use that is wider than to scale lies over its neighbor.
+        let mut blocks: Vec<&StageBlock> = stage.blocks.iter().collect();
+        if stage.has_leaders {
+            blocks.sort_by_key(|block| block.state.is_active());
+        }
+        for block in blocks {
             let Some(rect) = self.block_rect(block) else { continue };
             if rect.width_px < NARROW_PX && block.change.is_none() {
                 narrow.take(&rect, block, self.scene);
@@ -89,7 +103,7 @@ impl Painter<'_> {
     }
 
     /// The block inside the frame of its segment, with a gap to its neighbors.
-    fn block_rect(&self, block: &StageBlock) -> Option<Rect> {
+    pub(super) fn block_rect(&self, block: &StageBlock) -> Option<Rect> {
         let outer = self.rects.get(&block.segment)?;
         let outer = if is_framed(outer) { outer.grown(-FRAME_PX - 1.0) } else { *outer };
         let (left, right) = self.span_px(block.start, block.size);
@@ -97,7 +111,11 @@ impl Painter<'_> {
         let gap = if right - left > 5.0 { 1.0 } else { 0.0 };
         let rect = Rect::new(left + gap, outer.y_px, (right - left - 2.0 * gap).max(0.0), outer.height_px);
         // A changed block is visible, however small.
-        let least = if block.change.is_some() { 2.0 } else { 0.5 };
+        let least = match block.change {
+            Some(_) => 2.0,
+            None if self.stage.has_leaders && block.state.is_active() => LED_PX,
+            None => 0.5,
+        };
         Some(Rect { width_px: rect.width_px.max(least), ..rect })
     }
 
@@ -109,7 +127,7 @@ impl Painter<'_> {
 
     fn draw_block_fill(&mut self, block: &StageBlock, state: BlockState, rect: &Rect) {
         self.scene.add_rounded(*rect, Fill::of(class_of(state)), 3.0);
-        let beyond = block.size - block.requested;
+        let beyond = block.size - bytes_f64(block.requested);
         if state == BlockState::Allocated && beyond > 0.0 && block.size > 0.0 {
             let width = (rect.width_px * px(beyond / block.size)).round();
             if width >= 1.0 {
@@ -133,8 +151,7 @@ impl Painter<'_> {
             return;
         }
         let is_allocated = block.state == BlockState::Allocated;
-        let solid = if is_allocated && block.size > 0.0 { px(block.requested / block.size) } else { 1.0 };
-        let room = rect.width_px * solid - 12.0;
+        let room = text_room_px(block, rect);
         let size = block.bytes.to_string();
         let y = baseline(rect.center().y_px, text_px);
         let x = rect.x_px + 7.0;
@@ -148,6 +165,9 @@ impl Painter<'_> {
             return;
         };
         let Some(text) = fitted(name, text_px, Weight::Bold, room) else { return };
+        if self.stage.has_leaders && text != name {
+            return;
+        }
         let used = text_width_px(&text, text_px, Weight::Bold) + 7.0;
         let has_room = text == name && used + text_width_px(&size, text_px, Weight::Normal) <= room;
         if block.state == BlockState::PendingFree {
@@ -157,6 +177,12 @@ impl Painter<'_> {
         if has_room {
             self.scene.add_text(Point::new(x + used, y), size, style);
         }
+    }
+
+    /// Whether a block has its whole name on it, or has none.
+    pub(super) fn has_name_inside(&self, block: &StageBlock) -> bool {
+        let (Some(name), Some(rect)) = (block.name.as_deref(), self.block_rect(block)) else { return true };
+        text_width_px(name, self.metrics.text_px, Weight::Bold) <= text_room_px(block, &rect)
     }
 
     /// The plate that interrupts the pattern of a class below a text; the plate on cached bytes keeps their
@@ -311,7 +337,7 @@ impl Painter<'_> {
         for block in &stage.blocks {
             let is_lit = match term {
                 Term::Allocated | Term::Requested => block.state == BlockState::Allocated,
-                Term::Rounding => block.state == BlockState::Allocated && block.size > block.requested,
+                Term::Rounding => block.state == BlockState::Allocated && block.bytes > block.requested,
                 Term::Pending => block.state == BlockState::PendingFree,
                 Term::Cached => block.state == BlockState::Inactive,
                 _ => false,

@@ -129,6 +129,66 @@ fn label_count(stage: &Stage, view: &StageView, width_px: f32) -> usize {
     labels.len()
 }
 
+/// The texts of a stage with leaders at this width.
+fn texts_with_leaders(program: Program, form: StageForm, width_px: f32) -> Vec<String> {
+    let recording = program.recording();
+    let steps = recording.step_count();
+    let state = recording.state_at(recording.step(steps - 1).unwrap().end).unwrap();
+    let stage = Stage::new(&state, &recording, &Changes::default(), None, &|_| None).with_leaders();
+    let view = StageView { form, ..StageView::default() };
+    let found = clashes(&stage, &view, width_px);
+    assert!(found.is_empty(), "{form:?}: {found:#?}");
+    let scene = stage.scene(&view, width_px);
+    scene.marks.iter().filter_map(text_of).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_block_too_narrow_for_its_name_has_it_above() {
+    for width in WIDTHS {
+        for form in [StageForm::Full, StageForm::Compact, StageForm::Small] {
+            let mut program = Program::new(Bytes::mib(400));
+            program.alloc("x", Bytes::mib(4)).alloc("y", Bytes::mib(4)).alloc("workspace", Bytes::mib(32));
+            let texts = texts_with_leaders(program, form, width).join("; ");
+            for name in ["x", "y", "workspace"] {
+                assert!(texts.contains(name), "{width} {form:?}: {name} is missing in {texts}");
+            }
+        }
+    }
+    // Of many blocks in use, only those are named that have room.
+    let mut program = Program::new(Bytes::mib(400));
+    for number in 0..8 {
+        program.alloc(&format!("tensor{number}"), Bytes::mib(1));
+    }
+    let texts = texts_with_leaders(program, StageForm::Compact, 700.0);
+    assert!(!texts.iter().any(|text| text.contains("tensor")), "{texts:?}");
+}
+
+#[test]
+fn a_block_that_cannot_be_seen_is_enlarged_with_its_bytes() {
+    for width in WIDTHS {
+        for form in [StageForm::Compact, StageForm::Small] {
+            let mut program = Program::new(Bytes::gib(1));
+            program.alloc("bias", Bytes::new(1200));
+            let texts = texts_with_leaders(program, form, width).join("; ");
+            assert!(texts.contains("1,200 bytes"), "{width}: {texts}");
+            assert!(texts.contains("336"), "{width}: {texts}");
+            assert!(texts.contains("bias, enlarged: 1.5 KiB (1,536 bytes)"), "{width}: {texts}");
+        }
+    }
+}
+
+#[test]
+fn a_narrow_area_of_a_small_stage_has_its_name() {
+    let mut program = Program::new(Bytes::mib(120));
+    program.alloc("a", Bytes::mib(100));
+    let texts = texts_with_leaders(program, StageForm::Small, 360.0);
+    assert!(texts.contains(&"free".to_owned()) && texts.contains(&"20 MiB".to_owned()), "{texts:?}");
+    let mut program = Program::new(Bytes::mib(120));
+    program.alloc("a", Bytes::mib(106));
+    let texts = texts_with_leaders(program, StageForm::Small, 360.0);
+    assert!(texts.contains(&"free".to_owned()), "{texts:?}");
+}
+
 #[test]
 fn a_projected_stage_has_at_most_four_labels_in_large_letters() {
     let view = StageView { form: StageForm::Projected, ..StageView::default() };

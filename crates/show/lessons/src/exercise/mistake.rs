@@ -4,6 +4,7 @@
 //! freed; segments that go back to the device. Everything before the first difference is equal, so the
 //! sentence is about one line of the reader.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use blockyard_record::{AllocationId, BlockId, Bytes, Event, Recording, Step};
@@ -174,26 +175,53 @@ pub(super) fn mistake(
     own: &RunOfLines<'_>,
     solved: &RunOfLines<'_>,
 ) -> Option<String> {
-    let (own, solved) = (Acts::of(own, language), Acts::of(solved, language));
+    let (mut own, solved) = (Acts::of(own, language), Acts::of(solved, language));
+    for _ in 0..MAX_IN_ADDITION {
+        match difference(text, &own, &solved) {
+            Difference::InAddition(place) => own.leave_out(place),
+            Difference::Cause(found) => return found,
+        }
+    }
+    None
+}
+
+/// A program that makes more tensors in addition than this is another program.
+const MAX_IN_ADDITION: usize = 64;
+
+/// The first difference of two runs.
+enum Difference {
+    /// As a sentence, or of an unknown cause.
+    Cause(Option<String>),
+    /// The act with this number makes a tensor that the solution does without, which explains nothing.
+    InAddition(usize),
+}
+
+fn difference(text: &str, own: &Acts, solved: &Acts) -> Difference {
     let same = own.all.iter().zip(&solved.all).take_while(|((one, _), (other, _))| one == other).count();
     let wanted = solved.all.get(same).map(|(act, _)| *act);
     let Some((act, line)) = own.all.get(same).copied() else {
-        return missing(&own, wanted?);
+        return Difference::Cause(wanted.and_then(|wanted| missing(own, wanted)));
     };
     let place = at(text, line);
     let found = match (act, wanted) {
         (Act::Make(size), Some(Act::Free(held))) => {
             let making = own.making(same, size);
-            still_held(&own, held, &format!("{place} makes {making}"), line, own.later(same, Act::Free(held)))
+            still_held(own, held, &format!("{place} makes {making}"), line, own.later(same, Act::Free(held)))
         }
         (Act::Make(size), Some(Act::Make(other))) => {
             let making = own.making(same, size);
             let is_later = own.later(same, Act::Make(other)).is_some();
             if is_later && solved.later(same, Act::Make(size)).is_some() {
-                // In another order, and none more: else the tensor is one that the solution does without.
-                let count = |acts: &Acts| acts.all.iter().filter(|(act, _)| *act == Act::Make(size)).count();
-                if count(&own) != count(&solved) {
-                    return None;
+                // In another order, and none more: else the tensor is one that the solution does without. A run
+                // that failed is compared with as much of the solution.
+                let most = if own.is_whole { usize::MAX } else { own.all.len() };
+                let count = |acts: &Acts| {
+                    acts.all.iter().take(most).filter(|(act, _)| *act == Act::Make(size)).count()
+                };
+                match count(own).cmp(&count(solved)) {
+                    Ordering::Less => return Difference::Cause(None),
+                    Ordering::Equal => {}
+                    Ordering::Greater => return Difference::InAddition(same),
                 }
                 format!(
                     "{place} makes {making} before the {other} that come later; a program that meets all goals makes these first"
@@ -216,10 +244,13 @@ pub(super) fn mistake(
                 own.making(same, size)
             )
         }
-        (Act::Free(freed), wanted) => freed_early(&own, same, &place, freed, wanted)?,
+        (Act::Free(freed), wanted) => match freed_early(own, same, &place, freed, wanted) {
+            Some(found) => found,
+            None => return Difference::Cause(None),
+        },
         (Act::Release(_), Some(Act::Free(held))) if solved.releases_after(same) => {
             let released = format!("{place} empties the cache");
-            still_held(&own, held, &released, line, own.later(same, Act::Free(held)))
+            still_held(own, held, &released, line, own.later(same, Act::Free(held)))
         }
         (Act::Release(size), _) => {
             format!(
@@ -229,10 +260,25 @@ pub(super) fn mistake(
         }
     };
     // The error names another request, which comes later.
-    Some(if own.is_whole { found } else { format!("before the memory runs out, {found}") })
+    Difference::Cause(Some(if own.is_whole { found } else { format!("before the memory runs out, {found}") }))
 }
 
 impl Acts {
+    /// Leaves out the tensor that the act with this number makes.
+    fn leave_out(&mut self, place: usize) {
+        let before = self.all.iter().take(place).filter(|(act, _)| matches!(act, Act::Make(_))).count();
+        self.all.remove(place);
+        self.made.remove(before);
+        self.all.retain(|(act, _)| *act != Act::Free(before));
+        for (act, _) in &mut self.all {
+            if let Act::Free(number) = act
+                && *number > before
+            {
+                *number -= 1;
+            }
+        }
+    }
+
     fn releases_after(&self, place: usize) -> bool {
         self.all.iter().skip(place).any(|(act, _)| matches!(act, Act::Release(_)))
     }
@@ -403,6 +449,19 @@ mod tests {
     fn a_tensor_in_addition_is_not_taken_for_another_order() {
         let solved = "a = alloc 8 MiB\nb = alloc 16 MiB\ny = alloc 1 MiB\n";
         assert_eq!(found(&solved.replace("b =", "x = alloc 1 MiB\nb ="), solved), None);
+    }
+
+    /// Each batch has a small tensor in addition, and its large one is kept.
+    #[test]
+    fn behind_a_tensor_in_addition_the_cause_is_found() {
+        let batch =
+            |number: u8, more: &str| format!("a{number} = alloc 8 MiB\nb{number} = alloc 1 KiB\n{more}");
+        let kept = batch(1, "c1 = alloc 1 KiB\n") + &batch(2, "c2 = alloc 1 KiB\n");
+        let solved = batch(1, "") + &batch(2, "free a1\n");
+        assert_eq!(
+            found(&kept, &solved).unwrap(),
+            "line 6, `c2 = alloc 1 KiB`, makes `c2` (1 KiB) while `a1` is still held: a name keeps it; free it first"
+        );
     }
 
     #[test]
