@@ -71,7 +71,7 @@ pub(crate) fn practice(session: Session) -> AnyView {
     let chapters = course().map(|lesson| {
         let line = text(move || chapter_line(practicing.count(Some(lesson.id))));
         let place = Place::Lesson { id: lesson.id.to_owned(), card: CardPlace::FIRST };
-        view! { <li>{place_link(session, place, lesson.title.to_owned())}": "{line}</li> }.into_any()
+        view! { <li>{place_link(session, place, lesson.title.to_owned())}{line}</li> }.into_any()
     });
     view! {
         <main class="page">
@@ -88,17 +88,37 @@ pub(crate) fn practice(session: Session) -> AnyView {
     .into_any()
 }
 
+/// What was done, and what comes next. Nothing that is not there is counted.
 fn summary(count: PracticeCount) -> String {
-    if count.due + count.new == 0 {
-        return "Nothing is due today. The next questions come before their day.".to_owned();
-    }
-    let PracticeCount { all, mastered, due, new } = count;
-    format!("{}: {mastered} mastered, {due} due again, {new} not asked yet.", counted(all, "question"))
+    let done = done_text(count).map(|done| format!("So far: {done}. ")).unwrap_or_default();
+    let next = match (count.due, count.new) {
+        (0, 0) => "Nothing is due today, so these questions come before their day.".to_owned(),
+        (0, _) => "A new question comes next.".to_owned(),
+        (due, _) => format!("Next: {} that {} due again.", counted(due, "question"), is_or_are(due)),
+    };
+    done + &next
+}
+
+fn is_or_are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
+/// `12 questions answered, 4 of them mastered`; `None` before the first answer.
+fn done_text(count: PracticeCount) -> Option<String> {
+    let done = count.all.saturating_sub(count.new);
+    let mastered = match count.mastered {
+        0 => String::new(),
+        mastered => format!(", {mastered} of them mastered"),
+    };
+    (done > 0).then(|| format!("{} answered{mastered}", counted(done, "question")))
 }
 
 fn chapter_line(count: PracticeCount) -> String {
-    let PracticeCount { all, mastered, due, .. } = count;
-    format!("{mastered} of {all} mastered, {due} due again")
+    let due = match count.due {
+        0 => String::new(),
+        due => format!(", {due} due again"),
+    };
+    done_text(count).map(|done| format!(": {done}{due}")).unwrap_or_default()
 }
 
 impl Practicing {

@@ -20,8 +20,11 @@ fn what_is_due_comes_first_and_the_keyboard_answers_it() -> Result<()> {
     at("/#lessons", Window { width: 1366, height: 768 }, |page| {
         page.wait_for(&id("to-practice"))?;
         page.execute(PRACTICED, &[])?;
-        page.wait_text(&id("practice-sums"), "1 mastered, 1 due again")?;
-        page.wait_text(&id("practice-chapters"), "What a tensor costs: 0 of 4 mastered, 1 due again")?;
+        page.wait_text(
+            &id("practice-sums"),
+            "2 questions answered, 1 of them mastered. Next: 1 question that is due again.",
+        )?;
+        page.wait_text(&id("practice-chapters"), "What a tensor costs: 1 question answered, 1 due again")?;
         page.wait_text(&id("practice-title"), "What a tensor costs")?;
         page.wait_text(&id("drawn-question"), "PyTorch holds no memory yet, and a weight of")?;
         page.check_accessible()?;
@@ -34,14 +37,15 @@ fn what_is_due_comes_first_and_the_keyboard_answers_it() -> Result<()> {
         page.wait_until("document.activeElement.dataset.testid === 'drawn-answer'")?;
         page.check_accessible()?;
         // The wrong answer is due at once; the same question has another size.
-        page.wait_text(&id("practice-sums"), "1 due again")?;
+        page.wait_text(&id("practice-sums"), "Next: 1 question that is due again")?;
         let before = page.text(&id("drawn-question"))?;
         page.click(&id("another"))?;
         page.wait_gone(&id("drawn-answer"))?;
         page.wait_text(&id("drawn-question"), "PyTorch holds no memory yet, and a weight of")?;
         ensure!(page.text(&id("drawn-question"))? != before, "the same numbers again");
         page.execute("location.reload()", &[])?;
-        page.wait_text(&id("practice-sums"), "1 mastered, 1 due again").map(drop)
+        page.wait_text(&id("practice-sums"), "1 of them mastered. Next: 1 question that is due again.")
+            .map(drop)
     })
 }
 
