@@ -6,6 +6,8 @@ mod peaks;
 mod ruler;
 mod segments;
 
+use std::collections::BTreeSet;
+
 use blockyard_record::{
     BlockId, BlockSnapshot, BlockState, Bytes, Event, MemoryAtFailure, MemoryState, OomLimit, OomRequest,
     PoolId, PoolKind, Recording, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
@@ -42,8 +44,10 @@ pub struct Stage {
     blocks: Vec<StageBlock>,
     failed: Option<OomOnStage>,
     has_failures: bool,
-    /// Whether narrow blocks have their names on a line above the segments.
+    /// Whether blocks have their names on a line above the segments.
     has_leaders: bool,
+    /// Whether each block has one, and is drawn wide enough to be seen.
+    has_few_blocks: bool,
     is_at_peak: bool,
 }
 
@@ -86,6 +90,13 @@ struct StageBlock {
     state: BlockState,
     name: Option<String>,
     change: Option<Change>,
+}
+
+impl StageBlock {
+    /// The name without an index in a list: `result` of `result[0]`.
+    fn stem(&self) -> Option<&str> {
+        self.name.as_deref()?.split('[').next()
+    }
 }
 
 /// The change that the running step made to a block.
@@ -180,6 +191,7 @@ impl Stage {
             failed: step.and_then(|step| failed_request(state, recording, step)),
             has_failures: has_failures(recording),
             has_leaders: false,
+            has_few_blocks: false,
             is_at_peak: false,
         };
         made.shown = shown_bytes(made.capacity, made.end_of_ruler(highest));
@@ -221,13 +233,16 @@ impl Stage {
         Self { has_failures, ..self }
     }
 
-    /// The same moment for a text that speaks of single tensors. If few blocks are in use, a line above the
-    /// segments has the names of those that are too narrow for them, and a block that is too small to be seen
-    /// in its segment is drawn once more, enlarged.
+    /// The same moment for a text that speaks of single tensors. If few names are in use, a line above the
+    /// segments has those that do not fit on their blocks; of `result[0]`, `result[1]` and so on, the first. A
+    /// single block in use that is too small to be seen in its segment is drawn once more, enlarged.
     #[must_use]
     pub fn with_leaders(self) -> Self {
-        let active = self.blocks.iter().filter(|block| block.state.is_active()).count();
-        Self { has_leaders: active <= leaders::MOST_BLOCKS, ..self }
+        let active = || self.blocks.iter().filter(|block| block.state.is_active());
+        let stems: BTreeSet<_> = active().filter_map(StageBlock::stem).collect();
+        let has_leaders = stems.len() <= leaders::MOST_NAMES && active().all(|block| block.name.is_some());
+        let has_few_blocks = has_leaders && self.blocks.len() <= leaders::FEW_BLOCKS;
+        Self { has_leaders, has_few_blocks, ..self }
     }
 
     /// The same moment, which is said to be the peak of a run.

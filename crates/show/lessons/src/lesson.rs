@@ -363,7 +363,9 @@ impl Reader {
             Fence { at: fence.at, language: "workload", options: HIDDEN, lines }
         });
         let workload = recorded.as_ref().or(workload);
-        if let Some(fence) = workload.filter(|fence| self.is_chapter && !fence.is_hidden()) {
+        if let Some(fence) =
+            workload.filter(|fence| self.is_chapter && !fence.is_hidden() && !fence.lines.is_empty())
+        {
             body.push(Part::Code { language: PYTHON.to_owned(), text: fence.lines.join("\n") });
         }
         let lines = self.add_workload(&plain(&title), workload, section.at);

@@ -1,6 +1,8 @@
 //! The names of blocks that are too narrow for them, on a line above the segments, and a block that is too small
 //! to be seen, enlarged.
 
+use std::collections::BTreeSet;
+
 use blockyard_record::{BlockState, Bytes, counted, exact_size};
 
 use super::draw::{Metrics, Painter};
@@ -13,8 +15,10 @@ use crate::role::{BreakdownClass, Role};
 use crate::scene::{Dash, TargetId, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};
 
-/// A stage with more blocks in use has no line of names: most of them would have no place on it.
-pub(super) const MOST_BLOCKS: usize = 5;
+/// A stage with more names has no line of names: most of them would have no place on it.
+pub(super) const MOST_NAMES: usize = 5;
+/// Each of so many blocks is named, those that are free by their class.
+pub(super) const FEW_BLOCKS: usize = 8;
 
 /// A block with less than this part of its segment would not be seen even if the segment were as wide as the
 /// figure.
@@ -42,14 +46,13 @@ impl Stage {
         }
     }
 
-    /// The last block in use with a name that cannot be seen in its segment.
+    /// The only block in use, where it cannot be seen in its segment.
     fn enlarged(&self) -> Option<&StageBlock> {
-        let is_small = |block: &&StageBlock| {
-            let segment = self.segments.iter().find(|segment| segment.id == block.segment);
-            segment.is_some_and(|segment| block.size * SEEN_PART < segment.size)
-        };
-        let named = self.blocks.iter().filter(|block| block.name.is_some() && self.has_leaders);
-        named.filter(|block| block.state == BlockState::Allocated).rfind(is_small)
+        let mut active = self.blocks.iter().filter(|block| block.state.is_active());
+        let only =
+            active.next().filter(|block| self.has_few_blocks && block.state == BlockState::Allocated)?;
+        let segment = self.segments.iter().find(|segment| segment.id == only.segment)?;
+        (active.next().is_none() && only.size * SEEN_PART < segment.size).then_some(only)
     }
 }
 
@@ -74,22 +77,22 @@ impl<'a> Painter<'a> {
         }
     }
 
-    /// The names that fit on the line, from the left: with sizes, or else without, or else of the larger
-    /// blocks alone.
+    /// The names that fit on the line, from the left: with sizes, or else without those of free blocks, or else
+    /// without sizes, or else of the larger blocks alone.
     fn leaders(&self, room_px: f32) -> Vec<Leader<'a>> {
-        let (stage, text_px) = (self.stage, self.metrics.text_px);
-        let mut blocks: Vec<&'a StageBlock> =
-            stage.blocks.iter().filter(|block| block.state.is_active()).collect();
-        blocks.retain(|block| !self.has_name_inside(block));
+        let stage = self.stage;
+        let mut named = BTreeSet::new();
+        let blocks = stage.blocks.iter().filter(|block| {
+            let is_active = block.state.is_active();
+            // One name is enough for all blocks of a list.
+            let is_first = !is_active || named.insert(block.stem());
+            is_first && (is_active || block.state == BlockState::Inactive && stage.has_few_blocks)
+        });
+        let mut blocks: Vec<&'a StageBlock> = blocks.filter(|block| !self.has_text_inside(block)).collect();
         while !blocks.is_empty() {
-            for has_size in [true, false] {
-                let leader = |block: &&'a StageBlock| {
-                    let name = block.name.as_deref()?;
-                    let text = if has_size { format!("{name} {}", block.bytes) } else { name.to_owned() };
-                    let width_px = text_width_px(&text, text_px, Weight::Normal).ceil();
-                    Some(Leader { block, x_px: self.block_rect(block)?.center().x_px, text, width_px })
-                };
-                let leaders: Vec<_> = blocks.iter().filter_map(leader).collect();
+            for (has_free, has_sizes) in [(true, true), (false, true), (false, false)] {
+                let shown = blocks.iter().filter(|block| has_free || block.state.is_active());
+                let leaders: Vec<_> = shown.filter_map(|block| self.leader(block, has_sizes)).collect();
                 let whole: f32 = leaders.iter().map(|leader| leader.width_px + GAP_PX).sum();
                 if whole - GAP_PX <= room_px {
                     return leaders;
@@ -99,6 +102,13 @@ impl<'a> Painter<'a> {
             blocks.retain(|block| Some(block.bytes) != least);
         }
         Vec::new()
+    }
+
+    fn leader(&self, block: &'a StageBlock, has_size: bool) -> Option<Leader<'a>> {
+        let name = if block.state.is_active() { block.name.as_deref()? } else { "cached" };
+        let text = if has_size { format!("{name} {}", block.bytes) } else { name.to_owned() };
+        let width_px = text_width_px(&text, self.metrics.text_px, Weight::Normal).ceil();
+        Some(Leader { block, x_px: self.block_rect(block)?.center().x_px, text, width_px })
     }
 
     /// Draws the block that cannot be seen over the whole width, with lines from its place in the segment.

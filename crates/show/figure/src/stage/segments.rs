@@ -59,7 +59,7 @@ impl Painter<'_> {
         let mut narrow = NarrowBlocks::default();
         // A block in use that is wider than to scale lies over its neighbor.
         let mut blocks: Vec<&StageBlock> = stage.blocks.iter().collect();
-        if stage.has_leaders {
+        if stage.has_few_blocks {
             blocks.sort_by_key(|block| block.state.is_active());
         }
         for block in blocks {
@@ -78,8 +78,10 @@ impl Painter<'_> {
         }
         let has_labels = !self.is_projected();
         let mut before = None;
-        for segment in stage.segments.iter().filter(|_| has_labels) {
-            self.draw_segment_label(segment, before);
+        for (index, segment) in stage.segments.iter().enumerate().filter(|_| has_labels) {
+            // The last label may go on below the free part.
+            let is_last = index + 1 == stage.segments.len();
+            self.draw_segment_label(segment, before, if is_last { self.ruler.width_px } else { 0.0 });
             before = Some(segment);
         }
         self.draw_selected();
@@ -113,7 +115,7 @@ impl Painter<'_> {
         // A changed block is visible, however small.
         let least = match block.change {
             Some(_) => 2.0,
-            None if self.stage.has_leaders && block.state.is_active() => LED_PX,
+            None if self.stage.has_few_blocks && block.state.is_active() => LED_PX,
             None => 0.5,
         };
         Some(Rect { width_px: rect.width_px.max(least), ..rect })
@@ -179,10 +181,15 @@ impl Painter<'_> {
         }
     }
 
-    /// Whether a block has its whole name on it, or has none.
-    pub(super) fn has_name_inside(&self, block: &StageBlock) -> bool {
-        let (Some(name), Some(rect)) = (block.name.as_deref(), self.block_rect(block)) else { return true };
-        text_width_px(name, self.metrics.text_px, Weight::Bold) <= text_room_px(block, &rect)
+    /// Whether a block has its whole name on it, or its size where it is free.
+    pub(super) fn has_text_inside(&self, block: &StageBlock) -> bool {
+        let Some(rect) = self.block_rect(block) else { return true };
+        let size = block.bytes.to_string();
+        let (text, weight) = match block.name.as_deref().filter(|_| block.state.is_active()) {
+            Some(name) => (name, Weight::Bold),
+            None => (size.as_str(), Weight::Normal),
+        };
+        text_width_px(text, self.metrics.text_px, weight) <= text_room_px(block, &rect)
     }
 
     /// The plate that interrupts the pattern of a class below a text; the plate on cached bytes keeps their
@@ -232,9 +239,9 @@ impl Painter<'_> {
         }
     }
 
-    /// The segment's number below its middle. Pool and stream are written only where they differ from those
+    /// The segment's number below its middle, or from its left edge to at most `end_px`. Pool and stream are written only where they differ from those
     /// of the segment `before`.
-    fn draw_segment_label(&mut self, segment: &StageSegment, before: Option<&StageSegment>) {
+    fn draw_segment_label(&mut self, segment: &StageSegment, before: Option<&StageSegment>, end_px: f32) {
         let text_px = self.metrics.text_px;
         let (left, right) = self.span_px(segment.start, segment.size);
         let kind = if segment.pool == PoolKind::Small { "small pool" } else { "large pool" };
@@ -250,11 +257,13 @@ impl Painter<'_> {
         }
         // A number without the word would say nothing.
         texts.push(format!("segment {number}"));
-        let room = right - left - text_px;
-        if let Some(text) = first_fitting(&texts, text_px, Weight::Normal, room) {
-            let role = if segment.is_new { Role::Text } else { Role::TextMuted };
-            let at = Point::new(left.midpoint(right).round(), self.metrics.labels_y_px() + text_px * 1.25);
-            self.scene.add_text(at, text, TextStyle::new(role, text_px).anchored(Anchor::Middle));
+        let role = if segment.is_new { Role::Text } else { Role::TextMuted };
+        let (style, y) = (TextStyle::new(role, text_px), self.metrics.labels_y_px() + text_px * 1.25);
+        if let Some(text) = first_fitting(&texts, text_px, Weight::Normal, right - left - text_px) {
+            let at = Point::new(left.midpoint(right).round(), y);
+            self.scene.add_text(at, text, style.anchored(Anchor::Middle));
+        } else if let Some(text) = first_fitting(&texts, text_px, Weight::Normal, end_px - left) {
+            self.scene.add_text(Point::new(left, y), text, style);
         }
     }
 

@@ -154,7 +154,15 @@ fn a_block_too_narrow_for_its_name_has_it_above() {
             }
         }
     }
-    // Of many blocks in use, only those are named that have room.
+    // Of a list, the first tensor is named; many names are no names.
+    let mut program = Program::new(Bytes::mib(120));
+    for number in 0..10 {
+        program.alloc(&format!("result[{number}]"), Bytes::mib(2));
+        program.alloc(&format!("temporary[{number}]"), Bytes::mib(8));
+    }
+    let texts = texts_with_leaders(program, StageForm::Compact, 560.0);
+    let named: Vec<_> = texts.iter().filter(|text| text.contains('[')).collect();
+    assert_eq!(named, ["result[0] 2 MiB", "temporary[0] 8 MiB"]);
     let mut program = Program::new(Bytes::mib(400));
     for number in 0..8 {
         program.alloc(&format!("tensor{number}"), Bytes::mib(1));

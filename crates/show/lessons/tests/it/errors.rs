@@ -112,7 +112,7 @@ fn cards_are_checked() {
         line 11, column 6: "b" is not allocated: no line before this one allocates it
         line 11, column 1: this card has a second block "workload"
         line 1, column 1: the workloads of a lesson make at most 50000 requests
-        line 9, column 1: unknown key "colour=red": known are new, hidden, settings=KEY:VALUE, capacity=64MiB
+        line 9, column 1: unknown key "colour=red": known are new, hidden, peak, settings=KEY:VALUE, capacity=64MiB
         line 9, column 1: settings: Unrecognized key 'max' in CUDA allocator config.
         line 9, column 1: there is no workload before this to run again
         line 9, column 1: a question has "measure", perhaps with "choices", or else two or more "choice"
