@@ -394,8 +394,11 @@ fn a_failed_run_has_the_largest_share_of_the_batch_with_which_the_request_passes
 fn the_fixes_of_a_failed_run_are_the_code_the_batch_and_more_memory() {
     let found = train(&Training { limit: Some(Bytes::mib(500)), ..TRAINING });
     let fixes = &found.answer.fixes;
-    let begin =
-        ["checkpointing each of the 4 layers", "5/8 of the batch", "with 101.25 MiB more than the 500 MiB that"];
+    let begin = [
+        "checkpointing each of the 4 layers",
+        "5/8 of the batch",
+        "with 101.25 MiB more than the 500 MiB that",
+    ];
     assert!(fixes.iter().zip(begin).all(|(fix, begin)| fix.starts_with(begin)), "{fixes:?}");
     assert_eq!(fixes.len(), begin.len());
 }
