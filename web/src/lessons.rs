@@ -67,6 +67,12 @@ impl LessonState {
         self.graded.as_ref().is_some_and(|graded| graded.run.is_some())
     }
 
+    /// What the solution does in the place of the reader's mistake, as the hint after those of the exercise.
+    pub(crate) fn last_hint(&self) -> Option<&str> {
+        let mistake = self.graded.as_ref()?.mistake.as_ref()?;
+        Some(mistake.hint.as_str()).filter(|hint| !hint.is_empty())
+    }
+
     /// Takes the run of the exercise from the stage.
     pub(crate) fn forget_run(&mut self) {
         self.graded = None;

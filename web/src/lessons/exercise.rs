@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use blockyard_figure::PlayerAction;
-use blockyard_lessons::{EndedProgram, Exercise, ExerciseLanguage, Grade, GradeError, RunOfLines};
+use blockyard_lessons::{EndedProgram, Exercise, ExerciseLanguage, Grade, GradeError, Mistake, RunOfLines};
 use blockyard_program::{ProgramJob, ProgramRun};
 use blockyard_rules::Release;
 use leptos::prelude::*;
@@ -23,8 +23,8 @@ use crate::session::Feature;
 pub(crate) struct GradedExercise {
     pub(crate) is_passed: bool,
     pub(crate) sentence: String,
-    /// The first difference between the reader's text and the lesson's solution, in a sentence.
-    pub(crate) mistake: Option<String>,
+    /// The first difference between the reader's text and the lesson's solution.
+    pub(crate) mistake: Option<Mistake>,
     /// The goals, each with whether it is met, in the order of the exercise. The sentence has the numbers.
     pub(crate) goals: Vec<(String, bool)>,
     /// The run of the reader's text; `None` if the text could not be run.
@@ -105,6 +105,9 @@ impl Feature<LessonSignals> {
     /// Grades the reader's exercise, and shows its run.
     pub(crate) fn grade(self, exercise: &PtrEq<Exercise>) {
         let text = exercise.with_region(&self.state.with_untracked(|state| state.text.clone()));
+        // The hint of another mistake waits until the reader asks for it.
+        let count = exercise.hints.len();
+        self.state.update(|state| state.hints = state.hints.min(count));
         match exercise.language {
             ExerciseLanguage::Workload => self.take_grade(exercise.grade(&text)),
             ExerciseLanguage::Python => self.run_exercise(exercise.clone(), text),
@@ -185,7 +188,7 @@ impl Feature<LessonSignals> {
                 // The reader may have run other lines in the meantime.
                 if let Some(graded) = state.graded.as_mut().filter(|graded| graded.run.as_ref() == Some(&own))
                 {
-                    graded.mistake = Some(sentence(&found));
+                    graded.mistake = Some(found);
                 }
             });
         });
@@ -262,7 +265,7 @@ fn graded(grade: Grade) -> GradedExercise {
     GradedExercise {
         is_passed: grade.is_passed,
         sentence: grade.sentence,
-        mistake: grade.mistake.as_deref().map(sentence),
+        mistake: grade.mistake,
         goals,
         run: Some(PtrEq::new(Run::of(grade.workload, grade.recording))),
     }

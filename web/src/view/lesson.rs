@@ -400,15 +400,20 @@ fn conditions(exercise: &Exercise) -> String {
 }
 
 fn hint_button(session: Session, count: usize) -> AnyView {
-    let is_off = flag(move || session.lessons().state.with(|state| state.hints >= count));
+    let is_off = flag(move || {
+        let state = session.lessons().state;
+        state.with(|state| state.hints >= count + usize::from(state.last_hint().is_some()))
+    });
     let more = click(move || session.lessons().state.update(|state| state.hints += 1));
     view! { <button type="button" data-testid="hint" hidden=is_off on:click=more>"Hint"</button> }.into_any()
 }
 
 fn hints(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
     let content = move || {
-        let shown = session.lessons().state.with(|state| state.hints);
-        let hints = exercise.hints.iter().take(shown);
+        let state = session.lessons().state;
+        let (shown, last) = state.with(|state| (state.hints, state.last_hint().map(sentence)));
+        let last = last.filter(|_| shown > exercise.hints.len()).map(|words| with_code(&words));
+        let hints = exercise.hints.iter().take(shown).chain(&last);
         hints.map(|hint| view! { <li>{prose::inlines(session, hint)}</li> }.into_any()).collect::<Vec<_>>()
     };
     view! { <ol class="hints" data-testid="hints">{content}</ol> }.into_any()
@@ -441,8 +446,8 @@ fn grade_view(session: Session) -> AnyView {
                 })
                 .collect::<Vec<_>>();
             let mistake = grade.mistake.map(|words| {
-                view! { <p data-testid="mistake">{prose::inlines(session, &with_code(&words))}</p> }
-                    .into_any()
+                let words = with_code(&sentence(&words.sentence));
+                view! { <p data-testid="mistake">{prose::inlines(session, &words)}</p> }.into_any()
             });
             view! {
                 <div class=class role="status" data-testid="verdict">

@@ -6,7 +6,7 @@ use blockyard_record::StepOutcome;
 use blockyard_workload::{Request, Workload, parse_size};
 
 use crate::error::MeasureError;
-use crate::measure::{Measure, QuantityValue, RunStretch, last_request};
+use crate::measure::{Measure, QuantityValue, RunStretch, last_request, no_tensor};
 use crate::quantity::QuantityKind;
 
 /// A condition: of the right choice of a question, of a goal of an exercise, or of a claim in a sentence.
@@ -246,7 +246,7 @@ impl Condition {
             }
             Self::Served { name, is_served: passes } => {
                 let request = last_request(stretch.workload, name, stretch.to)
-                    .ok_or_else(|| MeasureError::NoTensor { name: name.clone() })?;
+                    .ok_or_else(|| no_tensor(stretch.workload, name, stretch.to))?;
                 let outcome = stretch.recording.outcome(request);
                 let clause = if outcome == &StepOutcome::Done {
                     format!("the request for {name} passes")

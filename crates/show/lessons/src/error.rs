@@ -35,6 +35,48 @@ impl LessonError {
     }
 }
 
+/// The known names of which one was meant, in an error: the nearest first, then all, or the first of many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownNames(Vec<String>);
+
+/// An error lists at most so many names.
+const MAX_NAMES: usize = 40;
+
+impl KnownNames {
+    /// The names of a place where `found` was written.
+    pub(crate) fn of<N: Into<String>>(found: &str, names: impl IntoIterator<Item = N>) -> Self {
+        let mut all: Vec<String> = names.into_iter().map(Into::into).collect();
+        let distance = |name: &String| strsim::levenshtein(&name.to_lowercase(), &found.to_lowercase());
+        let near = (0..all.len()).min_by_key(|place| all.get(*place).map(distance));
+        // A name that has fewer than half of the letters is not meant.
+        let is_near = |name: &String| 2 * distance(name) <= found.chars().count();
+        match near.filter(|place| all.get(*place).is_some_and(is_near)) {
+            Some(place) => all[..=place].rotate_right(1),
+            None => all.insert(0, String::new()),
+        }
+        Self(all)
+    }
+}
+
+/// Reads as `: near it is "b", known are a, b`; empty without a name.
+impl std::fmt::Display for KnownNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some((near, others)) = self.0.split_first() else { return Ok(()) };
+        let mut all: Vec<&str> = [near].into_iter().chain(others).map(String::as_str).collect();
+        all.retain(|name| !name.is_empty());
+        if all.is_empty() {
+            return Ok(());
+        }
+        let more = if all.len() > MAX_NAMES { ", …" } else { "" };
+        all.truncate(MAX_NAMES);
+        f.write_str(": ")?;
+        if !near.is_empty() {
+            write!(f, "near it is \"{near}\", ")?;
+        }
+        write!(f, "known are {}{more}", all.join(", "))
+    }
+}
+
 /// The errors of a text, in the order in which they were found.
 #[derive(Debug, Default)]
 pub(crate) struct Errors(Vec<LessonError>);
@@ -85,6 +127,19 @@ impl Position {
     }
 }
 
+/// The forms of goals, as an error lists them.
+const GOALS: [&str; 9] = [
+    "same requests",
+    "without set",
+    "without set_fraction",
+    "without empty_cache",
+    "without pool",
+    "without reset_peak",
+    "peak reserved at most 40 MiB (at least, exactly, less than, more than)",
+    "reserved falls (rises, stays)",
+    "x passes (fails)",
+];
+
 /// An error in a lesson's text.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -99,7 +154,7 @@ pub enum LessonErrorKind {
         expected: &'static str,
     },
     /// A key is not known here.
-    #[error("unknown key \"{key}\": known are {known}")]
+    #[error("unknown key \"{key}\"{}", KnownNames::of(key, known.split(", ")))]
     UnknownKey {
         /// The key.
         key: String,
@@ -182,6 +237,12 @@ pub enum LessonErrorKind {
     /// The comments around the lines that the reader may change are missing, repeated or in the wrong order.
     #[error("\"{from}\" and then \"{to}\" occur once each, or not at all", from = crate::exercise::REGION_FROM, to = crate::exercise::REGION_TO)]
     Region,
+    /// A goal is no condition, and no other goal.
+    #[error("there is no goal \"{found}\"{}", KnownNames::of(found, GOALS))]
+    UnknownGoal {
+        /// The words.
+        found: String,
+    },
     /// A goal of a program that only a workload can have.
     #[error("\"{goal}\" is a goal of workloads: tensors and labels of a program have no names here")]
     GoalOfWorkload {
@@ -238,13 +299,15 @@ pub enum LessonErrorKind {
 #[non_exhaustive]
 pub enum MeasureError {
     /// The front matter has no measurement of this name.
-    #[error("there is no line \"measured: {name} = SIZE, SOURCE\" in the front matter")]
+    #[error("there is no line \"measured: {name} = SIZE, SOURCE\" in the front matter{known}")]
     NoMeasurement {
         /// The name.
         name: String,
+        /// The names that the front matter has.
+        known: KnownNames,
     },
     /// No quantity has this name.
-    #[error("there is no quantity \"{found}\": known are {}", Quantity::names().collect::<Vec<_>>().join(", "))]
+    #[error("there is no quantity \"{found}\"{}", KnownNames::of(found, Quantity::names()))]
     UnknownQuantity {
         /// The words.
         found: String,
@@ -265,7 +328,9 @@ pub enum MeasureError {
     },
     /// A condition cannot be read.
     #[error(
-        "expected a condition such as \"peak reserved at most 40 MiB\", \"reserved falls\" or \"x passes\", found \"{found}\""
+        "expected a condition such as \"peak reserved at most 40 MiB\", \"reserved falls\" or \"x passes\", found \"{found}\": \
+         a condition compares with at most, at least, exactly, less than or more than, or ends with rises, falls, \
+         stays, passes or fails"
     )]
     NotACondition {
         /// The words.
@@ -286,22 +351,28 @@ pub enum MeasureError {
         quantity: String,
     },
     /// The workload has no such label.
-    #[error("no step has the label \"{label}\"")]
+    #[error("no step has the label \"{label}\"{known}")]
     NoLabel {
         /// The label.
         label: String,
+        /// The labels of the run.
+        known: KnownNames,
     },
     /// The lesson has no such card.
-    #[error("no card has the title \"{title}\"")]
+    #[error("no card has the title \"{title}\"{known}")]
     NoCard {
         /// The title.
         title: String,
+        /// The titles of the cards up to here.
+        known: KnownNames,
     },
     /// The workload has no such tensor.
-    #[error("no request before this moment allocates \"{name}\"")]
+    #[error("no request before this moment allocates \"{name}\"{known}")]
     NoTensor {
         /// The name.
         name: String,
+        /// The names of the tensors that are allocated before this moment.
+        known: KnownNames,
     },
     /// The tensor's request failed.
     #[error("the request for \"{name}\" fails, so it has no block")]

@@ -8,7 +8,7 @@ mod notes;
 
 pub use self::goal::{Goal, GoalResult};
 pub use self::grade::{Grade, GradeError};
-pub use self::mistake::RunOfLines;
+pub use self::mistake::{Mistake, RunOfLines};
 pub use self::mutation::Mutant;
 
 use std::ops::{ControlFlow, Range};

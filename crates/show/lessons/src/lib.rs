@@ -139,8 +139,10 @@ pub use course::{
     PlannedLesson, class_minutes, class_task, course, current_id, glossary, lessons, title_of,
 };
 pub use document::without_solutions;
-pub use error::{LessonError, LessonErrorKind, MeasureError};
-pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError, Mutant, RunOfLines};
+pub use error::{KnownNames, LessonError, LessonErrorKind, MeasureError};
+pub use exercise::{
+    Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError, Mistake, Mutant, RunOfLines,
+};
 pub use glossary::{Glossary, GlossaryEntry};
 pub use grade_row::{GRADE_COLUMNS, GradeResult, GradeRow, exercise_of, grades_csv};
 pub use handed_in::{ArchiveFile, archive_files, student_name};

@@ -1,10 +1,12 @@
 //! A quantity at a moment, as a lesson file writes it, and its value in a run.
 
+use std::collections::BTreeSet;
+
 use blockyard_record::{BlockState, Bytes, Event, MemoryState, Recording, StepOutcome, grouped};
 use blockyard_workload::{Request, Workload};
 
 use crate::condition::split_unquoted;
-use crate::error::MeasureError;
+use crate::error::{KnownNames, MeasureError};
 use crate::measured::MeasuredSize;
 use crate::quantity::{Quantity, QuantityKind};
 
@@ -197,7 +199,11 @@ impl Measure {
         }
         if let Moment::Card(title) = &self.moment {
             let card = stretch.cards.iter().find(|card| card.title == *title);
-            let card = card.ok_or_else(|| MeasureError::NoCard { title: title.clone() })?;
+            let titles = || stretch.cards.iter().map(|card| card.title.clone());
+            let card = card.ok_or_else(|| MeasureError::NoCard {
+                title: title.clone(),
+                known: KnownNames::of(title, titles()),
+            })?;
             let &CardEnd { workload, recording, step, .. } = card;
             let measured = stretch.measured;
             let there = RunStretch { from: step, to: step, measured, ..RunStretch::of(workload, recording) };
@@ -265,15 +271,17 @@ impl Measure {
             Moment::Label(label) => {
                 let labels = stretch.workload.labels();
                 let place = labels.iter().position(|(_, text)| text == label);
-                let place = place.ok_or_else(|| MeasureError::NoLabel { label: label.clone() })?;
+                let place = place.ok_or_else(|| MeasureError::NoLabel {
+                    label: label.clone(),
+                    known: KnownNames::of(label, labels.iter().map(|(_, text)| text.clone())),
+                })?;
                 let next = labels.get(place + 1).map(|(request, _)| *request as usize);
                 Ok(next.unwrap_or(stretch.recording.step_count()))
             }
             Moment::Tensor(name) => {
-                let request = last_request(stretch.workload, name, stretch.recording.step_count());
-                request
-                    .map(|request| request + 1)
-                    .ok_or_else(|| MeasureError::NoTensor { name: name.clone() })
+                let end = stretch.recording.step_count();
+                let request = last_request(stretch.workload, name, end);
+                request.map(|request| request + 1).ok_or_else(|| no_tensor(stretch.workload, name, end))
             }
         }
     }
@@ -284,7 +292,11 @@ impl Measure {
             (Quantity::Measured, name) => {
                 let name = name.as_deref().unwrap_or_default();
                 let found = stretch.measured.iter().find(|measured| measured.name == name);
-                let found = found.ok_or_else(|| MeasureError::NoMeasurement { name: name.to_owned() })?;
+                let names = || stretch.measured.iter().map(|measured| measured.name.clone());
+                let found = found.ok_or_else(|| MeasureError::NoMeasurement {
+                    name: name.to_owned(),
+                    known: KnownNames::of(name, names()),
+                })?;
                 Ok(QuantityValue::Bytes(found.size))
             }
             (quantity, Some(name)) => tensor_value(quantity, name, stretch, step),
@@ -341,6 +353,16 @@ pub(crate) fn last_request(workload: &Workload, name: &str, end: usize) -> Optio
     (0..end.min(workload.requests().len())).rev().find(|index| allocates(workload, *index, name))
 }
 
+/// The error of a name that no request before `end` allocates.
+pub(crate) fn no_tensor(workload: &Workload, name: &str, end: usize) -> MeasureError {
+    let names = workload.requests().iter().take(end).filter_map(|request| match request {
+        Request::Allocate { tensor, .. } => workload.tensor_name(*tensor),
+        _ => None,
+    });
+    let names: BTreeSet<String> = names.map(|name| name.to_string()).collect();
+    MeasureError::NoTensor { name: name.to_owned(), known: KnownNames::of(name, names) }
+}
+
 /// The first request from `start` on that allocates a tensor of this name.
 fn first_request(workload: &Workload, name: &str, start: usize) -> Option<usize> {
     (start..workload.requests().len()).find(|index| allocates(workload, *index, name))
@@ -366,7 +388,7 @@ fn tensor_value(
     };
     let request = last_request(stretch.workload, name, step)
         .or_else(later)
-        .ok_or_else(|| MeasureError::NoTensor { name: name.to_owned() })?;
+        .ok_or_else(|| no_tensor(stretch.workload, name, step))?;
     if let (Quantity::RequestedSize, Some(Request::Allocate { size, .. })) =
         (quantity, stretch.workload.requests().get(request))
     {

@@ -106,7 +106,12 @@ impl Goal {
         };
         Condition::parse(condition)
             .map(|condition| Self { kind: GoalKind::Condition(condition), words })
-            .map_err(|error| field.at.at(LessonErrorKind::Measure(error)))
+            .map_err(|error| {
+                field.at.at(match error {
+                    MeasureError::NotACondition { found } => LessonErrorKind::UnknownGoal { found },
+                    error => LessonErrorKind::Measure(error),
+                })
+            })
     }
 
     /// Whether a program, whose tensors have no names and whose statements are not counted, can have this

@@ -5,7 +5,7 @@ use blockyard_replay::RunError;
 use blockyard_workload::{ParseError, Workload};
 use thiserror::Error;
 
-use super::mistake::{RunOfLines, mistake};
+use super::mistake::{Mistake, RunOfLines, mistake};
 use super::{Exercise, ExerciseLanguage, Goal, GoalResult};
 use crate::lesson::MAX_REQUESTS;
 use crate::measure::RunStretch;
@@ -20,10 +20,9 @@ pub struct Grade {
     pub sentence: String,
     /// Why goals are missed, which is the end of the sentence; `None` if every goal is met.
     pub why_missed: Option<String>,
-    /// The first difference between the answer and the lesson's solution, as a sentence without a full stop;
-    /// `None` if all goals are met, if the lesson has no solution, and for a program, whose difference
+    /// The first difference between the answer and the lesson's solution; `None` if all goals are met, if the lesson has no solution, and for a program, whose difference
     /// [`Exercise::mistake`] finds.
-    pub mistake: Option<String>,
+    pub mistake: Option<Mistake>,
     /// All goals, in the order of the file.
     pub goals: Vec<GoalResult>,
     /// The answer's requests; empty for a program.
@@ -89,7 +88,7 @@ impl Exercise {
         Ok(grade)
     }
 
-    fn workload_mistake(&self, text: &str, grade: &Grade) -> Option<String> {
+    fn workload_mistake(&self, text: &str, grade: &Grade) -> Option<Mistake> {
         let solved = Workload::parse(&self.with_region(self.solution()?)).ok()?;
         let recording = self.run(&solved).ok()?;
         let lines = |workload: &Workload| -> Vec<u32> {
@@ -103,13 +102,14 @@ impl Exercise {
         )
     }
 
-    /// The first difference between an answer's run and the run of the lesson's solution, as a sentence
-    /// without a full stop: the act of a line of the answer, and the act of the solution in its place. `text`
-    /// is the whole answer. The author's sentence comes first, if the lesson has one for a line of the answer.
+    /// The first difference between an answer's run and the run of the lesson's solution: the act of a line of
+    /// the answer, and as a hint the act of the solution in its place. `text` is the whole answer. The author's sentence comes first, if the lesson has one for a line of the answer.
     /// `None` where both do the same to memory, and where the cause of the difference is not known.
-    pub fn mistake(&self, text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<String> {
+    pub fn mistake(&self, text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<Mistake> {
         let known = self.mistakes.iter().find(|known| known.is_in(text));
-        known.map(|known| known.sentence.clone()).or_else(|| mistake(text, self.language, own, solved))
+        known
+            .map(|known| Mistake::new(&*known.sentence, ""))
+            .or_else(|| mistake(text, self.language, own, solved))
     }
 
     /// Says which goals a program that the caller ran has met.

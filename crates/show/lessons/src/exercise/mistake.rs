@@ -1,4 +1,5 @@
-//! The first difference between the reader's run and the run that solves the exercise, in a sentence.
+//! The first difference between the reader's run and the run that solves the exercise: a sentence about the
+//! reader's program, and a hint with what the solution does.
 //!
 //! Both runs are compared by their effects on memory: tensors that are made, by their size; tensors that are
 //! freed; segments that go back to the device. Everything before the first difference is equal, so the
@@ -12,6 +13,21 @@ use blockyard_record::{AllocationId, BlockId, Bytes, Event, Recording, Step};
 use super::ExerciseLanguage;
 use crate::document::Field;
 use crate::error::{LessonError, LessonErrorKind};
+
+/// The first difference between an answer and the lesson's solution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// What the answer does, without a full stop; it says nothing of the solution.
+    pub sentence: String,
+    /// What the solution does there, without a full stop, for a reader who asks for a hint; may be empty.
+    pub hint: String,
+}
+
+impl Mistake {
+    pub(super) fn new(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), hint: hint.into() }
+    }
+}
 
 /// A mistake that the author of an exercise expects: a line of the answer that ends with this code.
 #[derive(Clone, Debug)]
@@ -166,20 +182,20 @@ fn line_of(current: Option<(usize, Step)>, run: &RunOfLines<'_>) -> u32 {
     step.and_then(|step| run.lines.get(step)).copied().unwrap_or(0)
 }
 
-/// The first difference between the reader's run and the run that solves the exercise, as a sentence without
-/// a full stop: the act of the reader's line, and the act of the solution in its place. `text` is the
-/// reader's whole text. `None` where both do the same.
+/// The first difference between the reader's run and the run that solves the exercise: the act of the reader's
+/// line, and as a hint the act of the solution in its place. `text` is the reader's whole text. `None` where
+/// both do the same.
 pub(super) fn mistake(
     text: &str,
     language: ExerciseLanguage,
     own: &RunOfLines<'_>,
     solved: &RunOfLines<'_>,
-) -> Option<String> {
+) -> Option<Mistake> {
     let (mut own, solved) = (Acts::of(own, language), Acts::of(solved, language));
     for _ in 0..MAX_IN_ADDITION {
         match difference(text, &own, &solved) {
-            Difference::InAddition(place) => own.leave_out(place),
-            Difference::Cause(found) => return found,
+            Err(InAddition(place)) => own.leave_out(place),
+            Ok(found) => return found,
         }
     }
     None
@@ -188,19 +204,15 @@ pub(super) fn mistake(
 /// A program that makes more tensors in addition than this is another program.
 const MAX_IN_ADDITION: usize = 64;
 
-/// The first difference of two runs.
-enum Difference {
-    /// As a sentence, or of an unknown cause.
-    Cause(Option<String>),
-    /// The act with this number makes a tensor that the solution does without, which explains nothing.
-    InAddition(usize),
-}
+/// The number of an act that makes a tensor that the solution does without, which explains nothing.
+struct InAddition(usize);
 
-fn difference(text: &str, own: &Acts, solved: &Acts) -> Difference {
+/// The first difference of two runs; `None` if its cause is unknown.
+fn difference(text: &str, own: &Acts, solved: &Acts) -> Result<Option<Mistake>, InAddition> {
     let same = own.all.iter().zip(&solved.all).take_while(|((one, _), (other, _))| one == other).count();
     let wanted = solved.all.get(same).map(|(act, _)| *act);
     let Some((act, line)) = own.all.get(same).copied() else {
-        return Difference::Cause(wanted.and_then(|wanted| missing(own, wanted)));
+        return Ok(wanted.and_then(|wanted| missing(own, wanted)));
     };
     let place = at(text, line);
     let found = match (act, wanted) {
@@ -208,8 +220,45 @@ fn difference(text: &str, own: &Acts, solved: &Acts) -> Difference {
             let making = own.making(same, size);
             still_held(own, held, &format!("{place} makes {making}"), line, own.later(same, Act::Free(held)))
         }
-        (Act::Make(size), Some(Act::Make(other))) => {
-            let making = own.making(same, size);
+        (Act::Make(size), wanted) => match made(own, solved, same, &place, size, wanted)? {
+            Some(found) => found,
+            None => return Ok(None),
+        },
+        (Act::Free(freed), wanted) => match freed_early(own, same, &place, freed, wanted) {
+            Some(found) => found,
+            None => return Ok(None),
+        },
+        (Act::Release(_), Some(Act::Free(held))) if solved.releases_after(same) => {
+            let released = format!("{place} empties the cache");
+            still_held(own, held, &released, line, own.later(same, Act::Free(held)))
+        }
+        (Act::Release(size), _) => Mistake::new(
+            format!(
+                "{place} gives {size} of cached memory back to the device, and the next large request has to \
+                 take a new segment"
+            ),
+            "the goals are met without that",
+        ),
+    };
+    // The error names another request, which comes later.
+    let sentence =
+        if own.is_whole { found.sentence } else { format!("before the memory runs out, {}", found.sentence) };
+    Ok(Some(Mistake { sentence, ..found }))
+}
+
+/// The mistake of making a tensor that the solution does not make there; `None` where the order explains nothing.
+fn made(
+    own: &Acts,
+    solved: &Acts,
+    same: usize,
+    place: &str,
+    size: Bytes,
+    wanted: Option<Act>,
+) -> Result<Option<Mistake>, InAddition> {
+    const SOLVED: &str = "a program that meets all goals makes";
+    let making = format!("{place} makes {}", own.making(same, size));
+    Ok(Some(match wanted {
+        Some(Act::Make(other)) => {
             let is_later = own.later(same, Act::Make(other)).is_some();
             if is_later && solved.later(same, Act::Make(size)).is_some() {
                 // In another order, and none more: else the tensor is one that the solution does without. A run
@@ -219,48 +268,31 @@ fn difference(text: &str, own: &Acts, solved: &Acts) -> Difference {
                     acts.all.iter().take(most).filter(|(act, _)| *act == Act::Make(size)).count()
                 };
                 match count(own).cmp(&count(solved)) {
-                    Ordering::Less => return Difference::Cause(None),
+                    Ordering::Less => return Ok(None),
                     Ordering::Equal => {}
-                    Ordering::Greater => return Difference::InAddition(same),
+                    Ordering::Greater => return Err(InAddition(same)),
                 }
-                format!(
-                    "{place} makes {making} before the {other} that come later; a program that meets all goals makes these first"
+                Mistake::new(
+                    format!("{making} before the {other} that come later"),
+                    format!("{SOLVED} these {other} first"),
                 )
             } else if is_later {
-                format!(
-                    "{place} makes {making} and then {other}; a program that meets all goals makes the {other} alone"
-                )
+                Mistake::new(format!("{making} and then {other}"), format!("{SOLVED} the {other} alone"))
             } else {
-                format!("{place} makes {making}; a program that meets all goals makes {other} there")
+                Mistake::new(
+                    format!("{making}, and the goals need less or other memory there"),
+                    format!("{SOLVED} {other} there"),
+                )
             }
         }
-        (Act::Make(size), Some(Act::Release(_))) => {
-            let making = own.making(same, size);
-            format!("{place} makes {making} while the cache still has what is not needed; empty it before")
+        Some(Act::Release(_)) => {
+            Mistake::new(format!("{making} while the cache still has what is not needed"), "empty it before")
         }
-        (Act::Make(size), None) => {
-            format!(
-                "{place} makes {}; a program that meets all goals makes no tensor after those before",
-                own.making(same, size)
-            )
-        }
-        (Act::Free(freed), wanted) => match freed_early(own, same, &place, freed, wanted) {
-            Some(found) => found,
-            None => return Difference::Cause(None),
-        },
-        (Act::Release(_), Some(Act::Free(held))) if solved.releases_after(same) => {
-            let released = format!("{place} empties the cache");
-            still_held(own, held, &released, line, own.later(same, Act::Free(held)))
-        }
-        (Act::Release(size), _) => {
-            format!(
-                "{place} gives {size} of cached memory back to the device, and the next large request has \
-                 to take a new segment; the goals are met without that"
-            )
-        }
-    };
-    // The error names another request, which comes later.
-    Difference::Cause(Some(if own.is_whole { found } else { format!("before the memory runs out, {found}") }))
+        _ => Mistake::new(
+            format!("{making}, which the goals do not need"),
+            format!("{SOLVED} no tensor after those before"),
+        ),
+    }))
 }
 
 impl Acts {
@@ -302,55 +334,59 @@ fn at(text: &str, line: u32) -> String {
     }
 }
 
-/// The sentence about an act that is too early, since a tensor is still held.
-fn still_held(own: &Acts, held: usize, what: &str, made_in: u32, freed_in: Option<u32>) -> String {
+/// The mistake of an act that is too early, since a tensor is still held.
+fn still_held(own: &Acts, held: usize, what: &str, made_in: u32, freed_in: Option<u32>) -> Mistake {
     let (tensor, is_one) = own.tensor(held);
     let (are, it) = if is_one { ("is", "it") } else { ("are", "them") };
-    match freed_in {
-        Some(line) if line > 0 => {
-            // A name that is bound anew holds the old tensor until then.
-            let until = if line == made_in { "the line is done".to_owned() } else { format!("line {line}") };
-            format!("{what} while {tensor} {are} still held, until {until}; free {it} first")
-        }
-        _ => {
-            let keeper = keeper(own.language, it);
-            format!("{what} while {tensor} {are} still held: {keeper}; free {it} first")
-        }
-    }
+    let why = match freed_in {
+        // A name that is bound anew holds the old tensor until then.
+        Some(line) if line == made_in => ", until the line is done".to_owned(),
+        Some(line) if line > 0 => format!(", until line {line}"),
+        _ => format!(": {}", keeper(own.language, it)),
+    };
+    Mistake::new(format!("{what} while {tensor} {are} still held{why}"), format!("free {it} first"))
 }
 
 /// `None` where the order explains nothing: the solution frees another tensor there, or the reader's run never makes
 /// the one that the solution makes.
-fn freed_early(own: &Acts, same: usize, place: &str, freed: usize, wanted: Option<Act>) -> Option<String> {
+fn freed_early(own: &Acts, same: usize, place: &str, freed: usize, wanted: Option<Act>) -> Option<Mistake> {
     let (tensor, _) = own.tensor(freed);
     Some(match wanted {
         Some(Act::Make(size)) => {
             own.later(same, Act::Make(size)).filter(|_| own.is_whole)?;
-            format!("{place} frees {tensor} before the next {size} are made; make them first")
+            Mistake::new(format!("{place} frees {tensor} before the next {size} are made"), "make them first")
         }
         Some(Act::Free(_)) => return None,
-        Some(Act::Release(_)) => format!("before {place} frees {tensor}, the cache is to be emptied"),
-        None => format!("{place} frees {tensor}, which a program that meets all goals keeps"),
+        Some(Act::Release(_)) => {
+            Mistake::new(format!("{place} frees {tensor}, and the cache still has all"), "empty it before")
+        }
+        None => Mistake::new(
+            format!("{place} frees {tensor}, which is not needed"),
+            "a program that meets all goals keeps it",
+        ),
     })
 }
 
-/// The sentence about an act that the reader's run lacks although everything before is equal.
-fn missing(own: &Acts, wanted: Act) -> Option<String> {
+/// The mistake of an act that the reader's run lacks although everything before is equal.
+fn missing(own: &Acts, wanted: Act) -> Option<Mistake> {
     match wanted {
         Act::Free(held) => {
             let (tensor, is_one) = own.tensor(held);
             let (are, it) = if is_one { ("is", "it") } else { ("are", "them") };
             let when = if own.is_whole { "at the end" } else { "when the memory runs out" };
-            Some(format!("{tensor} {are} still held {when}: {}", keeper(own.language, it)))
+            let keeper = keeper(own.language, it);
+            Some(Mistake::new(format!("{tensor} {are} still held {when}: {keeper}"), ""))
         }
         // A program that failed did not come so far.
-        Act::Make(size) => own
-            .is_whole
-            .then(|| format!("a program that meets all goals makes one more tensor, of {size}")),
-        Act::Release(_) => own.is_whole.then(||
-            "after the last free the cache is not emptied again: `empty_cache` gives back what is cached at that moment"
-                .to_owned(),
-        ),
+        _ if !own.is_whole => None,
+        Act::Make(size) => Some(Mistake::new(
+            "the program ends, and a tensor is missing",
+            format!("a program that meets all goals makes one more tensor, of {size}"),
+        )),
+        Act::Release(_) => Some(Mistake::new(
+            "after the last free, memory stays in the cache",
+            "`empty_cache` gives back what is cached at that moment",
+        )),
     }
 }
 
@@ -365,6 +401,7 @@ mod tests {
 
     use super::*;
 
+    /// The sentence, and the hint after a bar.
     fn found(own: &str, solved: &str) -> Option<String> {
         let [own_run, solved_run] = [own, solved].map(|text| {
             let workload = Workload::parse(text).unwrap();
@@ -380,7 +417,8 @@ mod tests {
         });
         let [own_run, solved_run] =
             [&own_run, &solved_run].map(|(recording, lines)| RunOfLines { recording, lines });
-        mistake(own, ExerciseLanguage::Workload, &own_run, &solved_run)
+        let Mistake { sentence, hint } = mistake(own, ExerciseLanguage::Workload, &own_run, &solved_run)?;
+        Some(if hint.is_empty() { sentence } else { format!("{sentence} | {hint}") })
     }
 
     #[test]
@@ -388,11 +426,11 @@ mod tests {
         let solved = "a = alloc 16 MiB\nfree a\nb = alloc 16 MiB\n";
         assert_eq!(
             found("a = alloc 16 MiB\nb = alloc 16 MiB\nfree a\n", solved).unwrap(),
-            "line 2, `b = alloc 16 MiB`, makes `b` (16 MiB) while `a` is still held, until line 3; free it first"
+            "line 2, `b = alloc 16 MiB`, makes `b` (16 MiB) while `a` is still held, until line 3 | free it first"
         );
         assert_eq!(
             found("a = alloc 16 MiB\nb = alloc 16 MiB\n", solved).unwrap(),
-            "line 2, `b = alloc 16 MiB`, makes `b` (16 MiB) while `a` is still held: a name keeps it; free it first"
+            "line 2, `b = alloc 16 MiB`, makes `b` (16 MiB) while `a` is still held: a name keeps it | free it first"
         );
         assert_eq!(found(solved, solved), None);
         assert_eq!(
@@ -407,19 +445,19 @@ mod tests {
         let solved = "a = alloc 8 MiB\nb = alloc 16 MiB\n";
         assert_eq!(
             found("b = alloc 16 MiB\na = alloc 8 MiB\n", solved).unwrap(),
-            "line 1, `b = alloc 16 MiB`, makes `b` (16 MiB) before the 8 MiB that come later; a program that meets all goals makes these first"
+            "line 1, `b = alloc 16 MiB`, makes `b` (16 MiB) before the 8 MiB that come later | a program that meets all goals makes these 8 MiB first"
         );
         assert_eq!(
             found("a = alloc 12 MiB\nb = alloc 16 MiB\n", solved).unwrap(),
-            "line 1, `a = alloc 12 MiB`, makes `a` (12 MiB); a program that meets all goals makes 8 MiB there"
+            "line 1, `a = alloc 12 MiB`, makes `a` (12 MiB), and the goals need less or other memory there | a program that meets all goals makes 8 MiB there"
         );
         assert_eq!(
             found("c = alloc 12 MiB\na = alloc 8 MiB\nb = alloc 16 MiB\n", solved).unwrap(),
-            "line 1, `c = alloc 12 MiB`, makes `c` (12 MiB) and then 8 MiB; a program that meets all goals makes the 8 MiB alone"
+            "line 1, `c = alloc 12 MiB`, makes `c` (12 MiB) and then 8 MiB | a program that meets all goals makes the 8 MiB alone"
         );
         assert_eq!(
             found("a = alloc 8 MiB\nfree a\nb = alloc 16 MiB\n", solved).unwrap(),
-            "line 2, `free a`, frees `a` before the next 16 MiB are made; make them first"
+            "line 2, `free a`, frees `a` before the next 16 MiB are made | make them first"
         );
     }
 
@@ -435,7 +473,7 @@ mod tests {
         assert_eq!(
             found(&format!("{start}c = alloc 8 MiB\nb = alloc 768 MiB\n"), &solved).unwrap(),
             "before the memory runs out, line 2, `c = alloc 8 MiB`, makes `c` (8 MiB) while `a` is still held: a \
-             name keeps it; free it first"
+             name keeps it | free it first"
         );
         // The freed tensor is not the cause: the program ended before the next was made.
         assert_eq!(
@@ -480,7 +518,7 @@ mod tests {
         let solved = "a = alloc 32 MiB\nb = alloc 64 MiB\nfree a\nfree b\nempty_cache\n";
         assert_eq!(
             found("a = alloc 32 MiB\nb = alloc 64 MiB\nfree a\nempty_cache\nfree b\n", solved).unwrap(),
-            "line 4, `empty_cache`, empties the cache while `b` is still held, until line 5; free it first"
+            "line 4, `empty_cache`, empties the cache while `b` is still held, until line 5 | free it first"
         );
         assert!(
             found("a = alloc 32 MiB\nb = alloc 64 MiB\nfree a\nfree b\n", solved)

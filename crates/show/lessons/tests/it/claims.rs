@@ -63,7 +63,7 @@ fn a_false_claim_is_an_error_with_its_line_and_the_numbers() {
         line 15, column 2: the text says "2 times cached + reserved before is less than 44 MiB", and that is not so: 2 times cached + reserved before is 44 MiB
         line 15, column 2: the text says "cached is at least 1 MiB, and the number of segments is exactly 3", and that is not so: cached is 12 MiB; the number of segments is 2, 1 less than 3
         line 15, column 2: there is no quantity "much": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, measured, message
-        line 15, column 2: expected a condition such as "peak reserved at most 40 MiB", "reserved falls" or "x passes", found ""
+        line 15, column 2: expected a condition such as "peak reserved at most 40 MiB", "reserved falls" or "x passes", found "": a condition compares with at most, at least, exactly, less than or more than, or ends with rises, falls, stays, passes or fails
         line 15, column 27: this "}" is never closed
     "#]].assert_eq(&errors);
 }

@@ -100,7 +100,7 @@ fn cards_are_checked() {
         line 9, column 3: this "**" is never closed
         line 10, column 7: this "`" is never closed
         line 9, column 2: there is no quantity "nothing": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, measured, message
-        line 9, column 2: there is no quantity "reserved of a": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, measured, message
+        line 9, column 2: there is no quantity "reserved of a": near it is "reserved", known are reserved, requested, rounding, allocated, pending, active, cached, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, measured, message
         line 9, column 2: "block" needs the name of a tensor after it
         line 9, column 2: expected "before", "at \"a label\"", "on \"a card\"" or "after a_tensor", found "at noon"
         line 9, column 2: no request before this moment allocates "b"
@@ -120,10 +120,10 @@ fn cards_are_checked() {
         line 12, column 1: 0 of the choices are right, and one has to be: the allocator says 0 B
         line 12, column 1: expected a size such as "3 MiB", found "some"
         line 11, column 1: 2 of the choices are right, and one has to be: the allocator says reserved stays at 0 B; cached stays at 0 B
-        line 11, column 1: expected a condition such as "peak reserved at most 40 MiB", "reserved falls" or "x passes", found "reserved"
+        line 11, column 1: expected a condition such as "peak reserved at most 40 MiB", "reserved falls" or "x passes", found "reserved": a condition compares with at most, at least, exactly, less than or more than, or ends with rises, falls, stays, passes or fails
         line 9, column 1: an exercise has a block "exercise" and a block "start" or "python start"
         line 9, column 1: an exercise has no "goal"
-        line 10, column 1: expected a condition such as "peak reserved at most 40 MiB", "reserved falls" or "x passes", found "well done"
+        line 10, column 1: there is no goal "well done": known are same requests, without set, without set_fraction, without empty_cache, without pool, without reset_peak, peak reserved at most 40 MiB (at least, exactly, less than, more than), reserved falls (rises, stays), x passes (fails)
         line 13, column 5: expected "alloc" and a size, found "allok"
         line 12, column 1: "# edit from here" and then "# edit to here" occur once each, or not at all
     "###]].assert_eq(&found);
@@ -154,7 +154,7 @@ fn an_author_hears_of_all_errors_at_once() {
         (13, 7) line 13, column 7: the text says "the number of out-of-memory er
         (19, 1) line 19, column 1: 0 of the choices are right, and one has to be
         (22, 8) line 22, column 8: this "**" is never closed
-        (25, 1) line 25, column 1: expected a condition such as "peak reserved a
+        (25, 1) line 25, column 1: there is no goal "well done": known are same 
         (26, 8) line 26, column 8: there is no quantity "nothing": known are req
     "#]]
     .assert_eq(&found);
