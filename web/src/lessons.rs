@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
-use blockyard_lessons::{MeasuredMemory, Plan};
+use blockyard_lessons::{MeasuredMemory, Plan, PlannedLesson};
 use leptos::prelude::*;
 
 use self::exercise::recall_draft;
@@ -30,6 +30,7 @@ use self::progress::LessonProgress;
 use self::question::GivenAnswers;
 use crate::browser;
 use crate::frames;
+use crate::link::{Link, unpacked};
 use crate::navigation::{CardPlace, Embed, Place};
 use crate::ptr_eq::PtrEq;
 use crate::session::{Feature, Source};
@@ -142,6 +143,8 @@ impl LessonSignals {
 const CARD_SPEED: f32 = 0.9;
 /// The longest time in which a card plays, however many steps it has.
 const CARD_SECONDS: f64 = 5.0;
+/// That time before a class, which waits for the end.
+const SLIDE_SECONDS: f64 = 1.5;
 
 impl Feature<LessonSignals> {
     /// The non-PyTorch memory of the process at the moment that the open lesson shows; `None` where the
@@ -273,13 +276,13 @@ impl Feature<LessonSignals> {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
         // A lesson has at least one card: a text without cards is refused. An address may name a card after
         // the last one.
-        let card = card.min(lesson.cards.len().saturating_sub(1));
+        let card = if card < lesson.cards.len() { card } else { self.last_card_of(&lesson) };
         let before = self.state.get_untracked().card;
         let drafts = self.state.with_untracked(|state| state.drafts.clone());
         let mut state = LessonState::at(&lesson, card, drafts);
         let Some(played) = lesson.cards.get(card) else { return };
         // A class has not given the answers that the teacher gave before.
-        let is_presented = self.presenting.get_untracked() != Presentation::No;
+        let is_presented = self.is_presented();
         let question = played.question.as_ref().filter(|_| !is_presented);
         state.answer = question.and_then(|question| self.answer_to(&lesson.id, card, question));
         // A frame with a figure alone asks no question and shows the same moment to each reader.
@@ -339,7 +342,8 @@ impl Feature<LessonSignals> {
         if browser::is_motion_reduced() {
             self.session.dispatch(PlayerAction::SeekStep(end));
         } else {
-            let speed = pixels(frames::count(end - start) / CARD_SECONDS).max(CARD_SPEED);
+            let seconds = if self.is_presented() { SLIDE_SECONDS } else { CARD_SECONDS };
+            let speed = pixels(frames::count(end - start) / seconds).max(CARD_SPEED);
             self.session.player.update(|player| player.speed = speed);
             self.session.dispatch(PlayerAction::Forward);
             if start + 1 < end {
@@ -355,42 +359,57 @@ impl Feature<LessonSignals> {
             return self.show_card(0);
         }
         match self.neighbor(true) {
-            Some(id) => self.session.navigation().go_to(Place::Lesson { id, card: CardPlace::FIRST }),
+            Some(next) => self.open_planned(next, CardPlace::FIRST, !self.is_presented()),
             None => self.session.navigation().go_to(Place::Lessons),
         }
     }
 
     /// Opens the last card of the lesson before the open one, if there is one.
     pub(crate) fn show_previous(self) {
-        if let Some(id) = self.neighbor(false).filter(|_| self.session.navigation().embed.is_none()) {
-            self.session.navigation().go_to(Place::Lesson { id, card: CardPlace::Last });
+        if let Some(before) = self.neighbor(false).filter(|_| self.session.navigation().embed.is_none()) {
+            self.open_planned(before, CardPlace::Last, !self.is_presented());
         }
     }
 
     /// The lesson after the open one, or before it, in the plan or else in the course. A presentation leaves out
     /// what the class reads at home.
-    pub(crate) fn neighbor(self, is_after: bool) -> Option<String> {
+    pub(crate) fn neighbor(self, is_after: bool) -> Option<PlannedLesson> {
         let open = untrack(|| self.session.open_lesson())?;
-        let is_presented = self.presenting.get_untracked() != Presentation::No;
+        let is_presented = self.is_presented();
         let plan = self.plan.get_untracked();
-        let ids: Vec<&str> = if plan.use_of(&open.id).is_some() {
-            let followed =
-                plan.lessons.iter().filter(|lesson| !is_presented || lesson.class_use.is_presented());
-            followed.map(|lesson| lesson.id).collect()
+        let mut lessons: Vec<PlannedLesson> = if plan.lesson(&open.id).is_some() {
+            plan.lessons.into_iter().filter(|lesson| !is_presented || !lesson.is_at_home).collect()
         } else {
-            blockyard_lessons::course().map(|lesson| lesson.id).collect()
+            blockyard_lessons::course().filter_map(|lesson| PlannedLesson::of_course(lesson.id)).collect()
         };
-        let place = ids.iter().position(|id| *id == open.id)?;
+        let place = lessons.iter().position(|lesson| lesson.id == open.id)?;
         let place = if is_after { place.checked_add(1) } else { place.checked_sub(1) };
-        ids.get(place?).map(|id| (*id).to_owned())
+        place.filter(|place| *place < lessons.len()).map(|place| lessons.swap_remove(place))
+    }
+
+    /// Opens a lesson of a plan at a card. A class is not asked to edit it.
+    fn open_planned(self, planned: PlannedLesson, card: CardPlace, is_for_class: bool) {
+        let navigation = self.session.navigation();
+        let Some(own) = planned.own else {
+            return navigation.go_to(Place::Lesson { id: planned.id, card });
+        };
+        // A lesson has fewer cards, and the last one is shown.
+        let card = if let CardPlace::At(card) = card { card } else { usize::MAX };
+        match unpacked(&own.source) {
+            Ok(text) => {
+                self.is_for_class.set(is_for_class);
+                navigation.follow_lesson_text(text, card, Link::default());
+            }
+            Err(why) => self.session.show_error(format!("\"{}\" cannot be read: {why}.", own.title)),
+        }
     }
 
     /// Presents the lessons of a plan, one after the other.
     pub(crate) fn present_plan(self, plan: Plan) {
-        let first = plan.presented().next().map(|lesson| lesson.id.to_owned());
-        if let Some(id) = first {
+        let first = plan.presented().next().cloned();
+        if let Some(first) = first {
             self.plan.set(plan);
-            self.session.navigation().go_to(Place::Lesson { id, card: CardPlace::FIRST });
+            self.open_planned(first, CardPlace::FIRST, false);
             self.present();
         }
     }

@@ -308,16 +308,17 @@ fn keep_problem<T>(result: Result<T, LinkTextError>, problems: &mut LinkProblems
     result.map_err(|error| problems.push(error.to_string())).ok()
 }
 
-fn packed(text: &str) -> String {
+/// A text as addresses have it.
+pub(crate) fn packed(text: &str) -> String {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     // Writing into a vector cannot fail.
     let _ = encoder.write_all(text.as_bytes());
-    URL_SAFE_NO_PAD.encode(encoder.finish().unwrap_or_default())
+    format!("{VERSION}{}", URL_SAFE_NO_PAD.encode(encoder.finish().unwrap_or_default()))
 }
 
 /// Why the text in an address cannot be read.
 #[derive(Debug, Error)]
-enum LinkTextError {
+pub(crate) enum LinkTextError {
     #[error("its text is cut off")]
     CutOff,
     #[error("its text has the form {0}, which only a newer Blockyard reads")]
@@ -330,7 +331,12 @@ enum LinkTextError {
     TooLong,
 }
 
-fn unpacked(value: &str) -> Result<String, LinkTextError> {
+/// A text that an address has.
+///
+/// # Errors
+///
+/// Why the text cannot be read.
+pub(crate) fn unpacked(value: &str) -> Result<String, LinkTextError> {
     let (version, rest) = value.split_once('.').ok_or(LinkTextError::CutOff)?;
     if version != VERSION.trim_end_matches('.') {
         return Err(LinkTextError::Newer(version.to_owned()));
@@ -346,7 +352,7 @@ fn unpacked(value: &str) -> Result<String, LinkTextError> {
 }
 
 fn packed_pair(key: &str, text: &str) -> String {
-    format!("{key}={VERSION}{}", packed(text))
+    format!("{key}={}", packed(text))
 }
 
 /// The key alone for an empty value.

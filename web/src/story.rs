@@ -226,7 +226,7 @@ impl StoryMoment {
             _ => None,
         };
         let mut tensors = Vec::new();
-        let setting = story.is_expandable().then(|| format!("# PYTORCH_CUDA_ALLOC_CONF={EXPANDABLE}"));
+        let setting = story.is_expandable().then(|| format!("# PYTORCH_ALLOC_CONF={EXPANDABLE}"));
         let mut lines: Vec<_> = setting.into_iter().map(|line| (line, false)).collect();
         lines.extend(situation.python.iter().map(|line| ((*line).to_owned(), false)));
         for (step, request) in requests.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! A lesson before a class, in a lecture room: the whole screen, large letters.
 
-use blockyard_lessons::{ClassUse, Plan};
+use blockyard_figure::PlayerAction;
+use blockyard_lessons::{BREAK_MINUTES, ExerciseUse, Plan};
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
@@ -60,6 +61,11 @@ impl Feature<LessonSignals> {
         // Space must continue the lesson and not press the button that has the focus.
         let _ = browser::after_millis(0, || browser::leave_button(".lesson"));
         self.draw_for_other_letters();
+    }
+
+    /// Whether a lesson is presented.
+    pub(super) fn is_presented(self) -> bool {
+        self.presenting.get_untracked() != Presentation::No
     }
 
     /// Begins the presentation with its clock, and keeps plan and clock for a reload of the page.
@@ -139,10 +145,10 @@ impl Feature<LessonSignals> {
     /// Whether the card is the exercise of a presented lesson that the plan makes homework. Reads signals.
     fn is_homework(self, lesson: &OpenLesson, card: usize) -> bool {
         let is_exercise = lesson.cards.get(card).is_some_and(|card| card.exercise.is_some());
-        let class_use = self.plan.with(|plan| plan.use_of(&lesson.id));
+        let exercise = self.plan.with(|plan| plan.lesson(&lesson.id).map(|planned| planned.exercise));
         self.presenting.get() != Presentation::No
             && is_exercise
-            && class_use.is_some_and(|class_use| class_use != ClassUse::WithExercise)
+            && exercise.is_some_and(|exercise| exercise != ExerciseUse::InClass)
     }
 
     /// The card after this one; a presentation leaves homework out. Reads signals.
@@ -161,19 +167,26 @@ impl Feature<LessonSignals> {
         let seconds = self.extras.with(|extras| extras.seconds);
         let elapsed = format!("{}:{:02}", seconds / 60, seconds % 60);
         let id = self.session.open_lesson().map(|lesson| lesson.id.clone()).unwrap_or_default();
-        match self.plan.with(|plan| Some((plan.minutes(), plan.end_of(&id)?))) {
-            Some((minutes, end)) => format!("{elapsed} of {minutes} min, this lesson to {end}"),
-            None => elapsed,
-        }
+        let of_plan = |plan: &Plan| {
+            let is_last = plan.break_after().is_some_and(|last| last.id == id);
+            let pause = if is_last { format!(", then {BREAK_MINUTES} min break") } else { String::new() };
+            Some(format!(" of {} min, this lesson to {}{pause}", plan.minutes(), plan.end_of(&id)?))
+        };
+        elapsed + &self.plan.with(of_plan).unwrap_or_default()
     }
 
-    /// Shows the next thing in a lecture: the answer to the card's question, the rest of a long card, or else
-    /// the next card. After the last card comes the next lesson, and after the last lesson a slide.
+    /// Shows the next thing in a lecture: the end of a card that plays, the answer to the card's question, the rest
+    /// of a long card, or else the next card. After the last card comes the next lesson, and after the last lesson a slide.
     pub(crate) fn go_on(self) {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
         let (card, is_revealed) = self.state.with_untracked(|state| (state.card, state.is_revealed));
         let is_asked = lesson.cards.get(card).is_some_and(|played| played.question.is_some());
-        if is_asked && !is_revealed {
+        if self.session.player.with_untracked(|player| player.is_playing) {
+            if let Some(end) = self.session.stop_at.get_untracked() {
+                self.session.dispatch(PlayerAction::SeekStep(end));
+            }
+            self.session.dispatch(PlayerAction::Pause);
+        } else if is_asked && !is_revealed {
             self.reveal();
         } else if scroll_card(self.session) {
             // The card's next lines are in sight.

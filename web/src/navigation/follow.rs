@@ -117,7 +117,7 @@ impl Feature<NavigationSignals> {
     }
 
     /// Shows the lesson whose text is in a link, unless it is open, and what the link holds beside it.
-    fn follow_lesson_text(self, text: String, card: usize, link: Link) {
+    pub(crate) fn follow_lesson_text(self, text: String, card: usize, link: Link) {
         let lessons = self.session.lessons();
         let is_open = lessons.own_text.with_untracked(|before| before.as_ref() == Some(&text));
         if let Some(lesson) = lessons.own.get_untracked().filter(|_| is_open) {

@@ -173,7 +173,7 @@ fn program(session: Session) -> AnyView {
         let line = |(line, has_failed): (String, bool)| {
             let error = if has_failed { "\ntorch.OutOfMemoryError" } else { "" };
             // The setting stays in sight while the lines below scroll.
-            let is_setting = line.starts_with("# PYTORCH_CUDA_ALLOC_CONF");
+            let is_setting = line.starts_with("# PYTORCH_ALLOC_CONF");
             view! { <li class:is-setting=is_setting>{line}<em>{error}</em></li> }.into_any()
         };
         lines.map(line).collect::<Vec<_>>()

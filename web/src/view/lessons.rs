@@ -1,7 +1,7 @@
 //! The pages of "Learn": the list of lessons and the glossary.
 
 use blockyard_lessons::{
-    ClassUse, GlossaryEntry, Lesson, LessonFile, PARTS, Plan, PlannedLesson, PlayedLesson, card_figure,
+    ExerciseUse, GlossaryEntry, Lesson, LessonFile, PARTS, Plan, PlannedLesson, PlayedLesson, card_figure,
     glossary, lessons, plain,
 };
 use leptos::prelude::*;
@@ -64,15 +64,15 @@ pub(crate) fn listed(session: Session, ids: &str) -> AnyView {
 fn planned(session: Session, ids: &str) -> AnyView {
     let listed = summaries();
     let plan = Plan::from_text(ids);
-    let uses: Vec<_> = plan.lessons.iter().map(|planned| use_words(planned, &listed)).collect();
-    let place = |planned: &PlannedLesson| listed.iter().position(|lesson| lesson.id == planned.id);
-    let known: Vec<usize> = plan.lessons.iter().filter_map(place).collect();
-    let mut rows: Vec<Option<AnyView>> = lesson_rows(session).into_iter().map(Some).collect();
     let homework = plan.homework_sentence();
-    session.lessons().plan.set(plan);
-    let rows = known.into_iter().zip(uses).filter_map(|(place, uses)| {
-        let row = rows.get_mut(place)?.take()?;
-        Some(view! { <li>{row}<p inner_html=uses></p></li> }.into_any())
+    session.lessons().plan.set(plan.clone());
+    let mut rows: Vec<Option<AnyView>> = lesson_rows(session).into_iter().map(Some).collect();
+    let rows = plan.lessons.iter().map(|planned| {
+        let place = listed.iter().position(|lesson| lesson.id == planned.id && planned.own.is_none());
+        let row = place.and_then(|place| rows.get_mut(place)?.take());
+        let own = || view! { <h3 inner_html=card_link(planned, 0, planned.title())></h3> }.into_any();
+        let (row, uses) = (row.unwrap_or_else(own), use_words(planned, &listed));
+        view! { <li>{row}<p inner_html=uses></p></li> }.into_any()
     });
     let rows = rows.collect::<Vec<_>>();
     view! {
@@ -87,20 +87,24 @@ fn planned(session: Session, ids: &str) -> AnyView {
     .into_any()
 }
 
-/// The card of a lesson's exercise, from 0: the last one.
+/// The card of a lesson's exercise, from 0: the last one. A teacher's own lesson shows its last card for a number
+/// that it does not have.
 pub(super) fn exercise_card(id: &str, listed: &[ListedLesson]) -> usize {
-    listed.iter().find(|lesson| lesson.id == id).map_or(0, |lesson| lesson.cards.saturating_sub(1))
+    listed.iter().find(|lesson| lesson.id == id).map_or(MAX_CARDS, |lesson| lesson.cards.saturating_sub(1))
 }
+
+/// No lesson has as many cards.
+const MAX_CARDS: usize = 998;
 
 /// What a class does with a lesson of a plan and where its exercise is, as HTML.
 pub(super) fn use_words(planned: &PlannedLesson, listed: &[ListedLesson]) -> String {
-    let exercise = card_link(planned.id, exercise_card(planned.id, listed), "exercise");
-    match planned.class_use {
-        ClassUse::Presented => format!("In class. <b>Homework</b>: the {exercise}"),
-        ClassUse::WithExercise => format!("In class, with the {exercise}"),
-        ClassUse::WithoutExercise => "In class".to_owned(),
-        ClassUse::AtHome => format!("<b>Homework</b>: the lesson and its {exercise}"),
-        ClassUse::AtHomeWithoutExercise => "<b>Homework</b>: the lesson without its exercise".to_owned(),
+    let exercise = card_link(planned, exercise_card(&planned.id, listed), "exercise");
+    match (planned.is_at_home, planned.exercise) {
+        (false, ExerciseUse::Homework) => format!("In class. <b>Homework</b>: the {exercise}"),
+        (false, ExerciseUse::InClass) => format!("In class, with the {exercise}"),
+        (false, ExerciseUse::LeftOut) => "In class".to_owned(),
+        (true, ExerciseUse::LeftOut) => "<b>Homework</b>: the lesson without its exercise".to_owned(),
+        (true, _) => format!("<b>Homework</b>: the lesson and its {exercise}"),
     }
 }
 

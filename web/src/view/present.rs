@@ -6,7 +6,7 @@ mod speaker;
 pub(crate) use self::speaker::follow as follow_speaker;
 
 use blockyard_figure::escaped;
-use blockyard_lessons::{course, title_of};
+use blockyard_lessons::{PlannedLesson, course};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -16,11 +16,11 @@ use web_sys::Element;
 use crate::browser;
 use crate::effect::effect;
 use crate::lessons::{OpenLesson, OverCard, Presentation, PresentationExtras, card, show_last_line};
-use crate::link::LinkTarget;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::surface;
 use crate::view::kit::{button, click, flag, text};
+use crate::view::teachers::students_address;
 
 /// The button that begins and ends the presentation of the open lesson.
 pub(crate) fn present_button(session: Session) -> AnyView {
@@ -94,7 +94,8 @@ fn fit(session: Session, is_on: bool) {
         element.scroll_height() <= element.client_height() + 1
             && element.scroll_width() <= element.client_width() + 1
     };
-    let is_dense = matches!(card.query_selector(".predict, .exercise"), Ok(Some(_)));
+    // Before it runs, an exercise has the whole screen.
+    let is_dense = matches!(card.query_selector(".predict, .exercise [data-testid=verdict]"), Ok(Some(_)));
     let is_large = browser::window_size().1 >= LARGE_PX;
     let count = if is_large { SIZES_OF_LARGE } else { SIZES.len() };
     for size in SIZES.iter().take(count).skip(usize::from(is_dense)) {
@@ -223,12 +224,12 @@ fn end_slide(session: Session) -> AnyView {
 
 fn end_words(session: Session, open: &OpenLesson) -> String {
     let plan = session.lessons().plan.get();
-    let plan = Some(plan).filter(|plan| plan.use_of(&open.id).is_some());
+    let plan = Some(plan).filter(|plan| plan.lesson(&open.id).is_some());
     let (titles, homework, address) = match &plan {
         Some(plan) => {
-            let titles: Vec<_> = plan.presented().map(|lesson| title_of(lesson.id)).collect();
-            let hash = LinkTarget::Place(Place::Plan(plan.to_string())).hash();
-            (titles, plan.homework_sentence(), format!("{}#{hash}", browser::address()))
+            let titles: Vec<_> = plan.presented().map(PlannedLesson::title).collect();
+            let address = students_address(plan);
+            (titles, plan.homework_sentence(), address)
         }
         None => (vec![open.title.as_str()], None, room_code::address(session)),
     };
@@ -236,7 +237,7 @@ fn end_words(session: Session, open: &OpenLesson) -> String {
     let titles = titles.join("</li><li>");
     // The first lesson of the course that the class has not, or the one after a single lesson.
     let next = match &plan {
-        Some(plan) => course().find(|next| plan.use_of(next.id).is_none()),
+        Some(plan) => course().find(|next| plan.lesson(next.id).is_none()),
         None => course().skip_while(|lesson| lesson.id != open.id).nth(1),
     };
     let next = next.map(|next| format!("<p>Next: {}.</p>", escaped(next.title)));

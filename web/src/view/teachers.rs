@@ -6,11 +6,11 @@ mod plan;
 mod present;
 
 use blockyard_figure::escaped;
-use blockyard_lessons::{LECTURES, Plan, title_of};
+use blockyard_lessons::{LECTURES, Plan, PlannedLesson, without_solutions};
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::link::LinkTarget;
+use crate::link::{LinkTarget, packed, unpacked};
 use crate::navigation::{Place, TeachersPage};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
@@ -46,7 +46,7 @@ fn chosen_plan(session: Session) -> Plan {
 fn class_line(session: Session) -> AnyView {
     let words = text(move || {
         let plan = chosen_plan(session);
-        let titles: Vec<_> = plan.presented().map(|planned| escaped(title_of(planned.id))).collect();
+        let titles: Vec<_> = plan.presented().map(|planned| escaped(planned.title())).collect();
         let (minutes, homework) = (plan.minutes(), plan.homework_sentence().unwrap_or_default());
         let titles = if titles.is_empty() { "no lesson".to_owned() } else { titles.join("; ") };
         format!(
@@ -62,19 +62,27 @@ fn class_buttons(session: Session) -> AnyView {
     let now = move || untrack(|| chosen_plan(session));
     let is_off = flag(move || chosen_plan(session).presented().next().is_none());
     let sheet = click(move || {
-        let ids: Vec<_> = now().presented().map(|planned| planned.id).collect();
+        let plan = now();
+        // The lesson without an id is the teacher's own.
+        let id = |planned: &PlannedLesson| match planned.own.as_ref().map(|own| unpacked(&own.source)) {
+            None => planned.id.clone(),
+            Some(text) => {
+                session.lessons().own_text.set(text.ok());
+                String::new()
+            }
+        };
+        let ids: Vec<_> = plan.presented().map(id).collect();
         session.navigation().go_to(Place::Handout(ids.join(",")));
     });
     let link = click(move || {
-        let hash = LinkTarget::Place(Place::Plan(now().to_string())).hash();
-        browser::copy(&format!("{}#{hash}", browser::address()));
+        browser::copy(&students_address(&now()));
         session.show_note("The link for students is copied: lessons, exercises and homework.");
     });
     let present = click(move || session.lessons().present_plan(now()));
     let unprinted = text(move || {
         let plan = chosen_plan(session);
-        let home = plan.lessons.iter().filter(|planned| !planned.class_use.is_presented());
-        let titles: Vec<_> = home.map(|planned| format!("\"{}\"", title_of(planned.id))).collect();
+        let home = plan.lessons.iter().filter(|planned| planned.is_at_home);
+        let titles: Vec<_> = home.map(|planned| format!("\"{}\"", planned.title())).collect();
         if titles.is_empty() {
             return String::new();
         }
@@ -102,10 +110,30 @@ pub(super) fn cluster(buttons: Vec<AnyView>) -> AnyView {
     view! { <div class="cluster">{buttons}</div> }.into_any()
 }
 
-/// A link to a card of a lesson, counted from 0, as HTML. The page follows its own addresses.
-pub(super) fn card_link(id: &str, card: usize, words: &str) -> String {
-    let hash = LinkTarget::Lesson { id: id.to_owned(), card: card + 1 }.hash();
-    format!("<a href=\"#{}\">{}</a>", escaped(&hash), escaped(words))
+/// The address of a plan for students: without the solutions of the teacher's own lesson.
+pub(super) fn students_address(plan: &Plan) -> String {
+    let mut plan = plan.clone();
+    for own in plan.lessons.iter_mut().filter_map(|planned| planned.own.as_mut()) {
+        own.source = unpacked(&own.source).map(|text| packed(&without_solutions(&text))).unwrap_or_default();
+    }
+    let hash = LinkTarget::Place(Place::Plan(plan.to_string())).hash();
+    format!("{}#{hash}", browser::address())
+}
+
+/// The hash of a card of a planned lesson, counted from 0, for a class.
+pub(super) fn card_hash(planned: &PlannedLesson, card: usize) -> String {
+    let text = planned.own.as_ref().and_then(|own| unpacked(&own.source).ok());
+    let card = card + 1;
+    let target = match text.map(|text| without_solutions(&text)) {
+        Some(text) => LinkTarget::LessonText { text, card, is_for_class: true },
+        None => LinkTarget::Lesson { id: planned.id.clone(), card },
+    };
+    target.hash()
+}
+
+/// A link to a card of a planned lesson, counted from 0, as HTML. The page follows its own addresses.
+pub(super) fn card_link(planned: &PlannedLesson, card: usize, words: &str) -> String {
+    format!("<a href=\"#{}\">{}</a>", escaped(&card_hash(planned, card)), escaped(words))
 }
 
 /// The lines that put a lesson into another page.

@@ -52,62 +52,123 @@ pub const PARTS: [CoursePart; 2] = [
     },
 ];
 
-/// What a class does with a lesson of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClassUse {
-    /// The lesson is presented; its exercise is homework.
-    Presented,
-    /// The lesson is presented, and the class solves its exercise.
-    WithExercise,
-    /// The lesson is presented, and nobody solves its exercise.
-    WithoutExercise,
-    /// The class reads the lesson at home, and solves its exercise.
-    AtHome,
-    /// The class reads the lesson at home without its exercise.
-    AtHomeWithoutExercise,
+/// Where the exercise of a planned lesson is solved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExerciseUse {
+    /// The class solves it together, while the lesson is presented.
+    InClass,
+    /// Each student solves it at home.
+    #[default]
+    Homework,
+    /// Nobody solves it.
+    LeftOut,
 }
 
-/// The uses with their words in the text of a plan.
-const USES: [(ClassUse, &str); 5] = [
-    (ClassUse::Presented, ""),
-    (ClassUse::WithExercise, "exercise"),
-    (ClassUse::WithoutExercise, "only"),
-    (ClassUse::AtHome, "home"),
-    (ClassUse::AtHomeWithoutExercise, "read"),
-];
-
-impl ClassUse {
-    /// Whether the lesson is presented; else it is for home.
-    pub const fn is_presented(self) -> bool {
-        matches!(self, Self::Presented | Self::WithExercise | Self::WithoutExercise)
-    }
-
-    /// Whether the class solves the exercise, in class or at home.
-    pub const fn has_exercise(self) -> bool {
-        !matches!(self, Self::WithoutExercise | Self::AtHomeWithoutExercise)
-    }
+/// A lesson of a teacher's own in a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnLesson {
+    /// The name that people see.
+    pub title: String,
+    /// The minutes with a class, without the exercise.
+    pub minutes: u32,
+    /// The lesson's text as an address has it, or the name of its file beside the page. The plan passes it on.
+    pub source: String,
 }
 
-/// A lesson in a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A lesson in a plan. Prints as [`Plan::from_text`] reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlannedLesson {
     /// The lesson's id.
-    pub id: &'static str,
-    /// What the class does with it.
-    pub class_use: ClassUse,
+    pub id: String,
+    /// The lesson, if it is not one of the course.
+    pub own: Option<OwnLesson>,
+    /// Whether the class reads the lesson at home; else it is presented.
+    pub is_at_home: bool,
+    /// Where the exercise is solved; never in class if the lesson is read at home.
+    pub exercise: ExerciseUse,
 }
 
 /// How many minutes a class needs to solve an exercise.
 pub const EXERCISE_MINUTES: u32 = 8;
+/// How many minutes the break of a long plan takes.
+pub const BREAK_MINUTES: u32 = 10;
+/// A plan whose lessons take longer has a break.
+const MAX_MINUTES_WITHOUT_BREAK: u32 = 90;
 
 impl PlannedLesson {
+    /// The lesson of the course with this id, or with the former id of its matter, presented.
+    pub fn of_course(id: &str) -> Option<Self> {
+        let known = course().find(|lesson| lesson.id == current_id(id))?;
+        Some(Self { id: known.id.to_owned(), ..Self::default() })
+    }
+
+    /// Reads a part of a plan's text.
+    fn from_text(text: &str) -> Option<Self> {
+        let mut words = text.split(':');
+        let head = words.next()?;
+        let mut own = head.splitn(4, '/');
+        let id = own.next()?;
+        let mut planned = match (own.next().and_then(|minutes| minutes.parse().ok()), own.next(), own.next())
+        {
+            (Some(minutes), Some(source), Some(title)) => {
+                let own = OwnLesson { title: title.to_owned(), minutes, source: source.to_owned() };
+                Self { id: id.to_owned(), own: Some(own), ..Self::default() }
+            }
+            _ => Self::of_course(id)?,
+        };
+        for word in words {
+            let is_at_home = planned.is_at_home;
+            planned = match word {
+                "home" => planned.used(true, None),
+                "exercise" => planned.used(is_at_home, Some(ExerciseUse::InClass)),
+                "only" => planned.used(is_at_home, Some(ExerciseUse::LeftOut)),
+                // The word of former plans, which are in links.
+                "read" => planned.used(true, Some(ExerciseUse::LeftOut)),
+                _ => planned,
+            };
+        }
+        Some(planned)
+    }
+
+    /// The lesson in class or at home, with its exercise elsewhere if one is given. An exercise of the class is
+    /// homework if the lesson is read at home.
+    #[must_use]
+    pub fn used(self, is_at_home: bool, exercise: Option<ExerciseUse>) -> Self {
+        let exercise = match exercise.unwrap_or(self.exercise) {
+            ExerciseUse::InClass if is_at_home => ExerciseUse::Homework,
+            exercise => exercise,
+        };
+        Self { is_at_home, exercise, ..self }
+    }
+
+    /// The name that people see.
+    pub fn title(&self) -> &str {
+        self.own.as_ref().map_or_else(|| title_of(&self.id), |own| own.title.as_str())
+    }
+
     /// How many minutes the lesson takes with a class, which talks: more than for a reader alone. None at home.
     pub fn minutes(&self) -> u32 {
-        match self.class_use {
-            ClassUse::Presented | ClassUse::WithoutExercise => class_minutes(self.id),
-            ClassUse::WithExercise => class_minutes(self.id) + EXERCISE_MINUTES,
-            ClassUse::AtHome | ClassUse::AtHomeWithoutExercise => 0,
+        if self.is_at_home {
+            return 0;
         }
+        let minutes = self.own.as_ref().map_or_else(|| class_minutes(&self.id), |own| own.minutes);
+        if self.exercise == ExerciseUse::InClass { minutes.saturating_add(EXERCISE_MINUTES) } else { minutes }
+    }
+}
+
+impl std::fmt::Display for PlannedLesson {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.id)?;
+        if let Some(OwnLesson { title, minutes, source }) = &self.own {
+            // These letters part the text of a plan.
+            write!(f, "/{minutes}/{source}/{}", title.replace([',', ':'], " "))?;
+        }
+        f.write_str(if self.is_at_home { ":home" } else { "" })?;
+        f.write_str(match self.exercise {
+            ExerciseUse::InClass => ":exercise",
+            ExerciseUse::Homework => "",
+            ExerciseUse::LeftOut => ":only",
+        })
     }
 }
 
@@ -178,42 +239,40 @@ pub const LECTURES: [Lecture; 3] = [
 ];
 
 impl Plan {
-    /// The plan of a text such as `tensor,fragmentation:exercise,nvidia-smi:home`. The words `only` and `read`
-    /// are for a lesson in class and at home without its exercise. Lessons that are not known, and those that
-    /// come again, are left out.
+    /// The plan of a text such as `tensor,fragmentation:exercise,nvidia-smi:home`. After the id of a lesson, the
+    /// word `home` has it read at home; `exercise` has its exercise solved in class, and `only` by nobody. A
+    /// lesson of a teacher's own is `id/minutes/source/title`. Lessons that are not known, and those that come
+    /// again, are left out.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         let mut plan = Self::default();
-        for part in text.split(',') {
-            let (id, word) = part.split_once(':').unwrap_or((part, ""));
-            let Some(known) = course().find(|lesson| lesson.id == current_id(id)) else { continue };
-            let named = USES.iter().find(|(_, known)| *known == word);
-            let class_use = named.map_or(ClassUse::Presented, |(class_use, _)| *class_use);
-            if plan.use_of(known.id).is_none() {
-                plan.lessons.push(PlannedLesson { id: known.id, class_use });
+        for planned in text.split(',').filter_map(PlannedLesson::from_text) {
+            if plan.lesson(&planned.id).is_none() {
+                plan.lessons.push(planned);
             }
         }
         plan
     }
 
-    /// What the class does with a lesson; `None` for a lesson that is not in the plan.
-    pub fn use_of(&self, id: &str) -> Option<ClassUse> {
-        self.lessons.iter().find(|planned| planned.id == id).map(|planned| planned.class_use)
+    /// The lesson with this id; `None` if the plan leaves it out.
+    pub fn lesson(&self, id: &str) -> Option<&PlannedLesson> {
+        self.lessons.iter().find(|planned| planned.id == id)
     }
 
-    /// The plan with another use of a lesson, in the order of the course; `None` leaves the lesson out.
+    /// The plan with another use of a lesson, in the order of the course and with lessons of the teacher's own
+    /// at the end; `None` leaves the lesson out.
     #[must_use]
-    pub fn with_use(&self, id: &str, class_use: Option<ClassUse>) -> Self {
-        let use_of = |lesson: &'static CourseLesson| {
-            let class_use = if lesson.id == id { class_use } else { self.use_of(lesson.id) };
-            Some(PlannedLesson { id: lesson.id, class_use: class_use? })
-        };
-        Self { lessons: course().filter_map(use_of).collect() }
+    pub fn with_lesson(&self, id: &str, planned: Option<PlannedLesson>) -> Self {
+        let others = self.lessons.iter().filter(|other| other.id != id).cloned();
+        let mut lessons: Vec<PlannedLesson> = others.chain(planned).collect();
+        lessons
+            .sort_by_key(|planned| course().position(|known| known.id == planned.id).unwrap_or(usize::MAX));
+        Self { lessons }
     }
 
     /// The lessons that are presented, in order.
     pub fn presented(&self) -> impl Iterator<Item = &PlannedLesson> {
-        self.lessons.iter().filter(|planned| planned.class_use.is_presented())
+        self.lessons.iter().filter(|planned| !planned.is_at_home)
     }
 
     /// The minutes of the lessons that are presented.
@@ -221,32 +280,52 @@ impl Plan {
         self.lessons.iter().map(PlannedLesson::minutes).sum()
     }
 
-    /// How many minutes the plan takes: a tenth is left because a class asks questions, and a vote takes longer
-    /// than planned. A multiple of five.
+    /// The presented lesson after which a long plan has its break: the one that ends nearest to half of the
+    /// time.
+    pub fn break_after(&self) -> Option<&PlannedLesson> {
+        let all = self.lesson_minutes();
+        let mut end = 0;
+        let ends = self.presented().map(|planned| {
+            end += planned.minutes();
+            (planned, end)
+        });
+        let inner = ends.filter(|(_, end)| all > MAX_MINUTES_WITHOUT_BREAK && *end < all);
+        inner.min_by_key(|(_, end)| end.abs_diff(all / 2)).map(|(planned, _)| planned)
+    }
+
+    /// How many minutes the plan takes with its break: a tenth of the lessons' time is left because a class asks
+    /// questions, and a vote takes longer than planned. A multiple of five.
     pub fn minutes(&self) -> u32 {
-        (self.lesson_minutes() * 10).div_ceil(9).next_multiple_of(5)
+        let pause = if self.break_after().is_some() { BREAK_MINUTES } else { 0 };
+        ((self.lesson_minutes() * 10).div_ceil(9) + pause).next_multiple_of(5)
     }
 
     /// The minute, from the beginning of the plan, at which a lesson is to end; `None` for a lesson that is not
     /// presented.
     pub fn end_of(&self, id: &str) -> Option<u32> {
         let place = self.presented().position(|planned| planned.id == id)?;
-        Some(self.presented().take(place + 1).map(PlannedLesson::minutes).sum())
+        let pause = self.break_after().and_then(|last| self.presented().position(|planned| planned == last));
+        let pause = if pause.is_some_and(|last| last < place) { BREAK_MINUTES } else { 0 };
+        Some(pause + self.presented().take(place + 1).map(PlannedLesson::minutes).sum::<u32>())
     }
 
     /// What the class does at home, in a sentence: exercises that it has not solved, and lessons. `None` without
     /// homework.
     pub fn homework_sentence(&self) -> Option<String> {
-        let of = |wanted: ClassUse, [one, several]: [&str; 2], after: &str| {
-            let of_use = self.lessons.iter().filter(|planned| planned.class_use == wanted);
-            let titles: Vec<String> = of_use.map(|planned| format!("\"{}\"", title_of(planned.id))).collect();
+        let of = |is_at_home: bool, is_left_out: bool, [one, several]: [&str; 2], after: &str| {
+            let wanted = self.lessons.iter().filter(|planned| {
+                planned.is_at_home == is_at_home
+                    && (planned.exercise == ExerciseUse::LeftOut) == is_left_out
+                    && planned.exercise != ExerciseUse::InClass
+            });
+            let titles: Vec<String> = wanted.map(|planned| format!("\"{}\"", planned.title())).collect();
             let what = if titles.len() > 1 { several } else { one };
             (!titles.is_empty()).then(|| format!("{what} {}{after}", titles.join(", ")))
         };
         let all = [
-            of(ClassUse::Presented, ["exercise of", "exercises of"], ""),
-            of(ClassUse::AtHome, ["lesson", "lessons"], ""),
-            of(ClassUse::AtHomeWithoutExercise, ["lesson", "lessons"], " without exercise"),
+            of(false, false, ["exercise of", "exercises of"], ""),
+            of(true, false, ["lesson", "lessons"], ""),
+            of(true, true, ["lesson", "lessons"], " without exercise"),
         ];
         let all: Vec<String> = all.into_iter().flatten().collect();
         (!all.is_empty()).then(|| format!("Homework: {}.", all.join("; ")))
@@ -258,11 +337,7 @@ impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (place, planned) in self.lessons.iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
-            write!(f, "{comma}{}", planned.id)?;
-            let word = USES.iter().find(|(class_use, _)| *class_use == planned.class_use);
-            if let Some((_, word)) = word.filter(|(_, word)| !word.is_empty()) {
-                write!(f, ":{word}")?;
-            }
+            write!(f, "{comma}{planned}")?;
         }
         Ok(())
     }

@@ -128,6 +128,8 @@ pub(crate) const PYTHON: &str = "python";
 
 /// The second word of a fence `python run`, whose lines are what the card plays.
 pub(crate) const RUN: &str = "run";
+/// The words after `python` of a fence whose lines are to run out of memory.
+const RUN_FAILS: &str = "run fails";
 
 /// The word of a fence about the non-PyTorch memory of the process.
 pub(crate) const OUTSIDE: &str = "outside";
@@ -149,7 +151,7 @@ const SHOWN: [&str; 16] = [
 ];
 
 /// Other words for blocks, which an author may try.
-const OTHER_WORDS: [(&str, &str); 11] = [
+const OTHER_WORDS: [(&str, &str); 12] = [
     ("question", "predict"),
     ("questions", "predict"),
     ("quiz", "predict"),
@@ -159,6 +161,7 @@ const OTHER_WORDS: [(&str, &str); 11] = [
     ("begin", "start"),
     ("answer", SOLUTION),
     ("python run", "python run"),
+    ("python run fails", "python run fails"),
     ("python start", "python start"),
     ("python solution", "python solution"),
 ];
@@ -183,7 +186,12 @@ impl<'t> Section<'t> {
 impl Fence<'_> {
     /// Whether the block has lines of Python that the card plays.
     pub(crate) fn is_program(&self) -> bool {
-        self.language == PYTHON && self.options == RUN
+        self.language == PYTHON && [RUN, RUN_FAILS].contains(&self.options)
+    }
+
+    /// Whether these lines are to run out of memory.
+    pub(crate) fn fails(&self) -> bool {
+        self.options == RUN_FAILS
     }
 
     /// Whether the block has the lines that solve an exercise.
@@ -335,7 +343,7 @@ impl<'t> Reader<'_, 't> {
         let (language, options) = info.split_once(char::is_whitespace).unwrap_or((info, ""));
         let options = options.trim();
         if LANGUAGES.contains(&language)
-            || (language == PYTHON && ["start", SOLUTION, RUN].contains(&options))
+            || (language == PYTHON && ["start", SOLUTION, RUN, RUN_FAILS].contains(&options))
         {
             return Ok(Item::Fence(Fence { at, language, options, lines }));
         }

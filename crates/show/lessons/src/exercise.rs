@@ -96,10 +96,6 @@ impl Exercise {
             PYTHON => (ExerciseLanguage::Python, Workload::default()),
             _ => (ExerciseLanguage::Workload, parse_start(start, &text)?),
         };
-        let release = match language {
-            ExerciseLanguage::Python => Release::OF_RECORDED_OPERATORS,
-            ExerciseLanguage::Workload => Release::LATEST,
-        };
         // The lines of a workload solve no program.
         if let Some(other) = solution.filter(|lines| (lines.language == PYTHON) != (start.language == PYTHON))
         {
@@ -118,8 +114,8 @@ impl Exercise {
             language,
             profile: around.profile.unwrap_or(DEFAULT_PROFILE).to_owned(),
             config: match settings {
-                Some(field) => config(field.at, &field.value, release)?,
-                None => AllocatorConfig::of(release),
+                Some(field) => config(field.at, &field.value, Release::LATEST)?,
+                None => AllocatorConfig::of(Release::LATEST),
             },
             region: region(&lines).ok_or_else(|| start.at.at(LessonErrorKind::Region))?,
             start: text,
@@ -132,6 +128,11 @@ impl Exercise {
     /// if the lesson has no solution.
     pub fn solution(&self) -> Option<&str> {
         self.solution.as_ref().map(|(_, lines)| lines.as_str())
+    }
+
+    /// The mistakes that the author expects: the code that a line ends with, and the author's sentence.
+    pub fn expected_mistakes(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.mistakes.iter().map(|known| (known.code.as_str(), known.sentence.as_str()))
     }
 
     /// Checks that the solution of a workload meets the goals. A program is not run here.

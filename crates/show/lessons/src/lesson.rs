@@ -214,6 +214,18 @@ impl Lesson {
         self.cards.iter().filter(|card| card.question.is_some()).count()
     }
 
+    /// Whether a card has an exercise.
+    pub fn has_exercise(&self) -> bool {
+        self.cards.iter().any(|card| card.exercise.is_some())
+    }
+
+    /// How many minutes the lesson takes with a class, without its exercises: one for each card, and one more
+    /// for each question.
+    pub fn class_minutes(&self) -> u32 {
+        let read = self.cards.iter().filter(|card| card.exercise.is_none()).count();
+        u32::try_from(read + self.question_count()).unwrap_or(u32::MAX)
+    }
+
     /// How many cards the lesson has.
     pub fn card_count(&self) -> usize {
         self.cards.len()

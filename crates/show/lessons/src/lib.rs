@@ -135,8 +135,9 @@ mod slider;
 mod text;
 
 pub use course::{
-    ClassUse, CourseLesson, CoursePart, EXERCISE_MINUTES, LECTURES, Lecture, LessonFile, PARTS, Plan,
-    PlannedLesson, class_minutes, class_task, course, current_id, glossary, lessons, title_of,
+    BREAK_MINUTES, CourseLesson, CoursePart, EXERCISE_MINUTES, ExerciseUse, LECTURES, Lecture, LessonFile,
+    OwnLesson, PARTS, Plan, PlannedLesson, class_minutes, class_task, course, current_id, glossary, lessons,
+    title_of,
 };
 pub use document::without_solutions;
 pub use error::{KnownNames, LessonError, LessonErrorKind, MeasureError};

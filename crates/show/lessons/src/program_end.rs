@@ -75,6 +75,12 @@ pub fn exception(traceback: &str) -> Option<String> {
     Some(format!("{whole_words} …"))
 }
 
+/// The line of the program, counted from 1, outside of all functions, that led to the exception: the first frame
+/// of the traceback.
+pub(crate) fn called_line(traceback: &str) -> Option<u32> {
+    traceback.lines().find_map(frame)?.1.parse().ok()
+}
+
 /// The line of the program, counted from 1, in which an exception ended it: the last frame of the traceback
 /// in the program's file, which is the file of the first frame.
 pub fn failing_line(traceback: &str) -> Option<u32> {

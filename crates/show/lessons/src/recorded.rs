@@ -17,6 +17,7 @@ use thiserror::Error;
 use crate::document::{Document, Fence, Item, Section};
 use crate::error::Errors;
 use crate::lesson::size;
+use crate::program_end::{called_line, exception, failing_line};
 
 /// The word of the block with the requests of the run.
 pub(crate) const RECORDED: &str = "recorded";
@@ -32,14 +33,52 @@ pub struct LessonProgram {
     pub conf: String,
     /// The id of the GPU, if the lesson names one.
     pub profile: Option<String>,
-    /// The lines of each card, from 1.
-    cards: Vec<Range<u32>>,
+    cards: Vec<CardLines>,
+}
+
+/// The lines of a card in the program of its lesson.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CardLines {
+    /// The lines, from 1; empty for a card that runs nothing.
+    lines: Range<u32>,
+    /// Whether they are to run out of memory.
+    fails: bool,
 }
 
 /// Why the run of a program cannot be kept in a lesson.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RecordedError {
+    /// The program ends with an exception.
+    #[error("{why}")]
+    Failed {
+        /// The line, from 1, where it is known.
+        line: Option<u32>,
+        /// The exception.
+        why: String,
+    },
+    /// The program runs out of memory, and its card does not say that it should.
+    #[error("{why}. If the card is to show this, its program begins with \"```python run fails\"")]
+    OutOfMemory {
+        /// The line, from 1, where it is known.
+        line: Option<u32>,
+        /// The exception.
+        why: String,
+    },
+    /// The program of a card is to run out of memory, and does not.
+    #[error(
+        "the block \"python run fails\" does not run out of memory: raise its sizes, or leave out \"fails\""
+    )]
+    Passes {
+        /// The first line of the card's program, from 1.
+        line: u32,
+    },
+    /// The program has run out of memory before this card.
+    #[error("this does not run: the program has run out of memory in an earlier card")]
+    Unreached {
+        /// The first line of the card's program, from 1.
+        line: u32,
+    },
     /// A line does what a card cannot play.
     #[error("line {line} of the program uses {what}, which cards of a program cannot play")]
     Unplayable {
@@ -56,6 +95,17 @@ pub enum RecordedError {
     Settings(String),
 }
 
+impl RecordedError {
+    /// The line of the program, from 1, where it is known.
+    pub const fn line(&self) -> Option<u32> {
+        match self {
+            Self::Failed { line, .. } | Self::OutOfMemory { line, .. } => *line,
+            Self::Passes { line } | Self::Unreached { line } | Self::Unplayable { line, .. } => Some(*line),
+            Self::Differs | Self::Settings(_) => None,
+        }
+    }
+}
+
 impl LessonProgram {
     /// The program of a lesson's text; `None` for a lesson without blocks `python run`.
     pub fn of(text: &str) -> Option<Self> {
@@ -69,7 +119,8 @@ impl LessonProgram {
                 source.extend([text, "\n"]);
                 line += 1;
             }
-            cards.push(first..line);
+            let fails = section.program().is_some_and(Fence::fails);
+            cards.push(CardLines { lines: first..line, fails });
         }
         let capacity = document.front.get("capacity").and_then(|field| size(field).ok())?;
         let (conf, profile) = (value("settings").unwrap_or_default(), value("profile"));
@@ -88,7 +139,10 @@ impl LessonProgram {
 
     /// The number that belongs to this program on its device.
     fn number(&self) -> String {
-        let text = format!("{}\n{}\n{}", self.capacity.get(), self.conf, self.source);
+        let mut text = format!("{}\n{}\n{}", self.capacity.get(), self.conf, self.source);
+        for card in self.cards.iter().filter(|card| card.fails) {
+            let _ = write!(text, "\n{} fails", card.lines.start);
+        }
         // FNV-1a: short, and the same on every machine.
         let sum = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
             (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -102,20 +156,26 @@ impl LessonProgram {
     }
 
     /// The block with the requests of this program's run, for the end of the lesson's text. `lines` has the
-    /// line of each step of the recording.
+    /// line of each step of the recording, and `traceback` the exception that ended the program, if any.
     ///
     /// # Errors
     ///
-    /// [`RecordedError`] where the run has steps that a card cannot play, or where the requests, played
-    /// again, do not lead to the same memory.
-    pub fn record(&self, recording: &Recording, lines: &[u32]) -> Result<String, RecordedError> {
+    /// [`RecordedError`] where the program ends in another way than its cards say, where the run has steps that
+    /// a card cannot play, or where the requests, played again, do not lead to the same memory.
+    pub fn record(
+        &self,
+        recording: &Recording,
+        lines: &[u32],
+        traceback: Option<&str>,
+    ) -> Result<String, RecordedError> {
+        self.check_end(traceback.unwrap_or_default())?;
         let mut requests = Requests::new(self, recording, lines);
         let mut block = format!("```{RECORDED} {}\n", self.number());
         let mut ends = Vec::new();
         let mut statements = Vec::new();
-        for (card, range) in self.cards.iter().enumerate() {
+        for (card, of_card) in self.cards.iter().enumerate() {
             let _ = writeln!(block, "card {}", card + 1);
-            while let Some(statement) = requests.next_before(range.end)? {
+            while let Some(statement) = requests.next_before(of_card.lines.end)? {
                 block.extend([&statement, "\n"]);
                 statements.push(statement);
             }
@@ -124,6 +184,26 @@ impl LessonProgram {
         self.compare(&statements.join("\n"), recording, &ends)?;
         block.push_str("```\n");
         Ok(block)
+    }
+
+    /// Checks that the program ends as its cards say: at its end, or out of memory.
+    fn check_end(&self, traceback: &str) -> Result<(), RecordedError> {
+        let Some(why) = exception(traceback) else {
+            let failing = self.cards.iter().find(|card| card.fails);
+            return failing.map_or(Ok(()), |card| Err(RecordedError::Passes { line: card.lines.start }));
+        };
+        let line = failing_line(traceback);
+        if !why.contains("OutOfMemoryError") {
+            return Err(RecordedError::Failed { line, why });
+        }
+        // The card of the call: the line that fails may be of a function that an earlier card has.
+        let called = called_line(traceback).or(line).unwrap_or_default();
+        let mut cards = self.cards.iter().skip_while(|card| !card.lines.contains(&called));
+        if !cards.next().is_some_and(|card| card.fails) {
+            return Err(RecordedError::OutOfMemory { line, why });
+        }
+        let unreached = cards.find(|card| !card.lines.is_empty());
+        unreached.map_or(Ok(()), |card| Err(RecordedError::Unreached { line: card.lines.start }))
     }
 
     /// Plays the requests again. `ends` has, for each card, how many of them and how many steps of the

@@ -4,11 +4,11 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::{Key, Window};
 use serde_json::json;
 
-use crate::id;
+use crate::{id, wait_long};
 use crate::teaching::{LAPTOP, at, press};
 
 #[test]
-fn a_presented_exercise_has_its_figure_at_once_as_after_a_change_of_the_window() -> Result<()> {
+fn a_presented_exercise_has_its_figure_once_it_ran_as_after_a_change_of_the_window() -> Result<()> {
     at("/#lesson=reserved&card=6", Window { width: 1920, height: 1080 }, |page| {
         let screen = |width: u32| {
             let screen = json!({ "width": width, "height": 1080, "deviceScaleFactor": 1, "mobile": false });
@@ -17,6 +17,10 @@ fn a_presented_exercise_has_its_figure_at_once_as_after_a_change_of_the_window()
         screen(1920)?;
         press(page, "present")?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        // The task has the screen until its lines have run.
+        page.wait_until("document.querySelector('.stage-figure').getBoundingClientRect().height === 0")?;
+        press(page, "check")?;
+        wait_long(page, &id("verdict"), "Not yet")?;
         // The canvas is as wide and as high as its drawing, and has room for it.
         let fits = "(() => { const canvas = document.querySelector('.stage-figure canvas');
             const { width, height } = canvas.getBoundingClientRect();

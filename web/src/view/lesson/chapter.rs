@@ -122,9 +122,8 @@ pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     let read = Memo::new(move |_| lessons.state.with(|state| state.card));
     effect(move || rooms.make(read.get()));
     let cards = (0..lesson.cards.len()).map(|card| shown.card_view(card)).collect::<Vec<_>>();
-    let next =
-        lessons.neighbor(true).and_then(|id| blockyard_lessons::course().find(|lesson| lesson.id == id));
-    let next_words = next.map_or_else(|| "All lessons".to_owned(), |next| format!("Next: {}", next.title));
+    let next = lessons.neighbor(true);
+    let next_words = next.map_or_else(|| "All lessons".to_owned(), |next| format!("Next: {}", next.title()));
     view! {
         <section class="lesson-stage" aria-label="Memory of the device">
             <div class="lesson-figures">

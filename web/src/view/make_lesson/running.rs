@@ -1,9 +1,7 @@
 //! Runs the program of a lesson, and keeps the requests of its cards: while its author writes, and where a
 //! teacher gives its file to be graded.
 
-use blockyard_lessons::{
-    ExerciseLanguage, LessonProgram, RecordedError, exception, failing_line, split_recorded, with_recorded,
-};
+use blockyard_lessons::{ExerciseLanguage, LessonProgram, RecordedError, split_recorded, with_recorded};
 use blockyard_program::{ProgramJob, ProgramRun};
 use blockyard_rules::Release;
 use leptos::prelude::*;
@@ -30,8 +28,7 @@ impl From<String> for RunFailure {
 
 impl From<RecordedError> for RunFailure {
     fn from(error: RecordedError) -> Self {
-        let line = if let RecordedError::Unplayable { line, .. } = error { Some(line) } else { None };
-        Self { line, why: error.to_string() }
+        Self { line: error.line(), why: error.to_string() }
     }
 }
 
@@ -138,21 +135,18 @@ async fn requests(program: &LessonProgram, on_bytes: impl Fn(f64)) -> Result<Str
         source: program.source.clone(),
         arguments: Vec::new(),
         gpu: program.profile.clone().unwrap_or_else(|| "h200".to_owned()),
-        release: Release::OF_RECORDED_OPERATORS,
+        release: Release::LATEST,
         capacity: Some(program.capacity),
         counts_non_pytorch: false,
         conf: program.conf.clone(),
         referrers_at: None,
     };
-    block_of(program, interpreter::run_answer(job, on_bytes).await?)
+    block_of(program, &interpreter::run_answer(job, on_bytes).await?)
 }
 
-/// The requests of a run. A program that ran out of memory has them, too: a lesson may be about that.
-fn block_of(program: &LessonProgram, run: ProgramRun) -> Result<String, RunFailure> {
-    let traceback = run.traceback.unwrap_or_default();
-    if let Some(why) = exception(&traceback).filter(|why| !why.contains("OutOfMemoryError")) {
-        return Err(RunFailure { line: failing_line(&traceback), why });
-    }
-    let recording = run.recording.ok_or_else(|| "the program's run could not be recorded".to_owned())?;
-    Ok(program.record(&recording, &run.step_lines)?)
+fn block_of(program: &LessonProgram, run: &ProgramRun) -> Result<String, RunFailure> {
+    let Some(recording) = &run.recording else {
+        return Err("the program's run could not be recorded".to_owned().into());
+    };
+    Ok(program.record(recording, &run.step_lines, run.traceback.as_deref())?)
 }

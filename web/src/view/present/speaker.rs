@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 
 use blockyard_figure::escaped;
-use blockyard_lessons::{PlayedCard, TextBlock, class_task, course, plain};
+use blockyard_lessons::{BREAK_MINUTES, PlannedLesson, PlayedCard, TextBlock, class_task, course, plain};
 use leptos::ev;
 use leptos::prelude::*;
 use web_sys::Window;
@@ -108,6 +108,10 @@ fn content(session: Session) -> String {
         for hint in &exercise.hints {
             let _ = write!(html, "<p>Hint: {}</p>", escaped(&plain(hint)));
         }
+        for (code, sentence) in exercise.expected_mistakes() {
+            let _ =
+                write!(html, "<p>Common mistake: <code>{}</code>: {}.</p>", escaped(code), escaped(sentence));
+        }
         if let Some(lines) = exercise.solution() {
             let _ = write!(html, "<p>A solution:</p><pre>{}</pre>", escaped(lines));
         }
@@ -130,7 +134,11 @@ fn content(session: Session) -> String {
     let _ = write!(html, "</section><section><h2>On the card</h2>{}", words.collect::<String>());
     html += "</section><section><h2>Next</h2><p>";
     let next = lessons.next_card(&lesson, card).and_then(|next| lesson.cards.get(next));
-    let after = || course().find(|after| lessons.neighbor(true).is_some_and(|id| id == after.id));
+    let pause = || match lessons.plan.with(|plan| plan.break_after().is_some_and(|last| last.id == lesson.id))
+    {
+        true => format!("A break of {BREAK_MINUTES} min. "),
+        false => String::new(),
+    };
     let next = match (is_asked, next) {
         (true, _) => "The answer.".to_owned(),
         (false, Some(next)) => match &next.question {
@@ -138,7 +146,9 @@ fn content(session: Session) -> String {
             None => title(next),
         },
         (false, None) => {
-            after().map_or("The end.".to_owned(), |after| format!("The lesson \"{}\"", after.title))
+            let after =
+                |after: PlannedLesson| format!("{}The lesson \"{}\"", pause(), escaped(after.title()));
+            lessons.neighbor(true).map_or("The end.".to_owned(), after)
         }
     };
     html.extend([next.as_str(), "</p></section>"]);

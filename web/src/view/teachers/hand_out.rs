@@ -1,6 +1,6 @@
 //! The page for teachers about sheets, and grades of a class.
 
-use blockyard_lessons::{PlannedLesson, title_of};
+use blockyard_lessons::PlannedLesson;
 use leptos::prelude::*;
 
 use super::{card_link, chosen_plan, class_buttons, class_line, marked};
@@ -19,7 +19,7 @@ run in this browser, for at most 10 s, and nothing is sent. A student's name is 
 pub(super) fn hand_out(session: Session) -> Vec<AnyView> {
     let listed = StoredValue::new(summaries());
     let row = move |planned: &PlannedLesson| {
-        let lesson = card_link(planned.id, 0, title_of(planned.id));
+        let lesson = card_link(planned, 0, planned.title());
         let uses = listed.with_value(|listed| use_words(planned, listed));
         format!("<li>{lesson}. {uses}</li>")
     };

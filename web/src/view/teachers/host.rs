@@ -1,9 +1,9 @@
 //! The page for teachers about lessons on other pages and servers.
 
-use blockyard_lessons::{ClassUse, Plan, PlannedLesson, course, title_of};
+use blockyard_lessons::{ExerciseUse, Plan, PlannedLesson, course, title_of};
 use leptos::prelude::*;
 
-use super::{chosen_plan, class_line, cluster, frame, marked};
+use super::{card_hash, chosen_plan, class_line, cluster, frame, marked};
 use crate::browser;
 use crate::link::LinkTarget;
 use crate::session::Session;
@@ -39,9 +39,9 @@ fn links(session: Session) -> AnyView {
     let of_form = move |is_html: bool| {
         click(move || {
             let plan = if is_all.get_untracked() {
-                let all =
-                    course().map(|lesson| PlannedLesson { id: lesson.id, class_use: ClassUse::WithExercise });
-                Plan { lessons: all.collect() }
+                let in_class = |planned| PlannedLesson { exercise: ExerciseUse::InClass, ..planned };
+                let all = course().filter_map(|lesson| PlannedLesson::of_course(lesson.id));
+                Plan { lessons: all.map(in_class).collect() }
             } else {
                 untrack(|| chosen_plan(session))
             };
@@ -60,8 +60,8 @@ fn links(session: Session) -> AnyView {
 /// homework after them.
 fn index(address: &str, plan: &Plan, is_html: bool) -> String {
     let listed = summaries();
-    let link = |id: &str, card: usize, words: &str| {
-        let link = format!("{address}#{}", LinkTarget::Lesson { id: id.to_owned(), card }.hash());
+    let link = |planned: &PlannedLesson, card: usize, words: &str| {
+        let link = format!("{address}#{}", card_hash(planned, card));
         if is_html {
             format!("<a href=\"{}\">{words}</a>", link.replace('&', "&amp;"))
         } else {
@@ -69,13 +69,12 @@ fn index(address: &str, plan: &Plan, is_html: bool) -> String {
         }
     };
     let item = |planned: &PlannedLesson| {
-        let id = planned.id;
-        let lesson = listed.iter().find(|lesson| lesson.id == id);
+        let lesson = listed.iter().find(|lesson| lesson.id == planned.id);
         let minutes = lesson.and_then(|lesson| lesson.minutes);
         let minutes = minutes.map(|minutes| format!(" ({minutes} min)")).unwrap_or_default();
-        let exercise = || format!(", {}", link(id, exercise_card(id, &listed) + 1, "exercise"));
-        let exercise = planned.class_use.has_exercise().then(exercise);
-        let words = format!("{}{minutes}{}", link(id, 1, title_of(id)), exercise.unwrap_or_default());
+        let exercise = || format!(", {}", link(planned, exercise_card(&planned.id, &listed), "exercise"));
+        let exercise = (planned.exercise != ExerciseUse::LeftOut).then(exercise).unwrap_or_default();
+        let words = format!("{}{minutes}{exercise}", link(planned, 0, planned.title()));
         if is_html { format!("<li>{words}</li>\n") } else { format!("1. {words}\n") }
     };
     let lines: String = plan.lessons.iter().map(item).collect();

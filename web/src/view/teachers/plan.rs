@@ -2,28 +2,37 @@
 
 use blockyard_figure::escaped;
 use blockyard_lessons::{
-    ClassUse, CourseLesson, EXERCISE_MINUTES, LECTURES, Lecture, PlannedLesson, class_task, course,
+    BREAK_MINUTES, EXERCISE_MINUTES, ExerciseUse, LECTURES, Lecture, Lesson, OwnLesson, PlannedLesson,
+    class_task, course,
 };
 use leptos::prelude::*;
 
 use super::{card_link, chosen_plan, class_buttons, cluster, marked};
+use crate::browser;
+use crate::link::{MAX_ADDRESS_CHARS, packed};
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::kit::{button, choice, choices, click, flag, select, text};
-use crate::view::make_lesson::open_file;
+use crate::view::make_lesson::{self, open_file};
 
 pub(super) fn plan(session: Session) -> Vec<AnyView> {
     let lectures = LECTURES.iter().map(|lecture| lecture_button(session, lecture)).collect();
-    let rows = course().map(|lesson| row(session, lesson)).collect::<Vec<_>>();
+    let own = own_lesson(session);
+    let lessons = course().filter_map(|lesson| PlannedLesson::of_course(lesson.id)).chain(own);
+    let rows = lessons.map(|lesson| row(session, lesson)).collect::<Vec<_>>();
     let words = text(move || {
         let plan = chosen_plan(session);
         let (planned, whole) = (plan.lesson_minutes(), plan.minutes());
         let homework = plan.homework_sentence().unwrap_or_default();
-        format!("<b>{planned} min, {whole} min with questions.</b> {}", escaped(&homework))
+        let pause = |last: &PlannedLesson| {
+            format!(" and a break of {BREAK_MINUTES} min after \"{}\"", escaped(last.title()))
+        };
+        let pause = plan.break_after().map(pause).unwrap_or_default();
+        format!("<b>{planned} min, {whole} min with questions{pause}.</b> {}", escaped(&homework))
     });
     let to_editor = click(move || session.navigation().go_to(Place::MakeLesson));
     let minutes = format!(
-        "<p class=\"quiet\">Minutes with a class: one for a card, one more for a question, {EXERCISE_MINUTES} for an exercise. The address of this page keeps the plan.</p>"
+        "<p class=\"quiet\">Minutes with a class: one for a card, one more for a question, {EXERCISE_MINUTES} for an exercise. The address of this page keeps the plan. The lesson that you make has a row above.</p>"
     );
     vec![
         choices("Begin with a lecture", false.into(), lectures),
@@ -45,100 +54,107 @@ fn lecture_button(session: Session, lecture: &'static Lecture) -> AnyView {
     choice(lecture.id, lecture.title, is_chosen, click(move || class_plan.set(lecture.plan.to_owned())))
 }
 
-/// What the class does with a lesson and what with its exercise, as the values of two lists; an empty value
-/// leaves the lesson out.
-const fn values(class_use: Option<ClassUse>) -> [&'static str; 2] {
-    match class_use {
-        None => ["", HOMEWORK],
-        Some(ClassUse::Presented) => [PRESENT, HOMEWORK],
-        Some(ClassUse::WithExercise) => [PRESENT, IN_CLASS],
-        Some(ClassUse::WithoutExercise) => [PRESENT, NONE],
-        Some(ClassUse::AtHome) => [HOME, HOMEWORK],
-        Some(ClassUse::AtHomeWithoutExercise) => [HOME, NONE],
+/// The lesson of the teacher's own: that of the editor, else that of the plan. A plan with an earlier text of the
+/// editor's lesson gets the text as it is now.
+fn own_lesson(session: Session) -> Option<PlannedLesson> {
+    let plan = untrack(|| chosen_plan(session));
+    let planned = plan.lessons.iter().find(|planned| planned.own.is_some()).cloned();
+    let written = browser::recall(make_lesson::KEY).and_then(|text| planned_of(&text));
+    let (Some(planned), Some(written)) = (&planned, &written) else { return planned.or(written) };
+    if planned.id == written.id && planned.own != written.own {
+        let now = PlannedLesson { own: written.own.clone(), ..planned.clone() };
+        choose(session, &now.id, Some(now.clone()));
     }
+    Some(if planned.id == written.id { written.clone() } else { planned.clone() })
 }
 
-/// The use with these values. A lesson that is read at home has no exercise in class.
-fn use_of_values([lesson, exercise]: [&str; 2]) -> Option<ClassUse> {
-    match (lesson, exercise) {
-        (PRESENT, IN_CLASS) => Some(ClassUse::WithExercise),
-        (PRESENT, NONE) => Some(ClassUse::WithoutExercise),
-        (PRESENT, _) => Some(ClassUse::Presented),
-        (HOME, NONE) => Some(ClassUse::AtHomeWithoutExercise),
-        (HOME, _) => Some(ClassUse::AtHome),
-        _ => None,
+/// A lesson's text as a lesson of a plan; `None` for a text that is not a lesson, or has the id of another lesson.
+fn planned_of(text: &str) -> Option<PlannedLesson> {
+    let lesson = Lesson::parse(text).ok()?;
+    let own = OwnLesson {
+        title: lesson.title().replace([',', ':'], " "),
+        minutes: lesson.class_minutes(),
+        source: packed(text),
+    };
+    let exercise = if lesson.has_exercise() { ExerciseUse::Homework } else { ExerciseUse::LeftOut };
+    let id = lesson.id().to_owned();
+    let is_other = PlannedLesson::of_course(&id).is_none();
+    is_other.then(|| PlannedLesson { id, own: Some(own), is_at_home: false, exercise })
+}
+
+/// Takes a lesson into the plan, or leaves it out.
+fn choose(session: Session, id: &str, planned: Option<PlannedLesson>) {
+    let text = untrack(|| chosen_plan(session)).with_lesson(id, planned).to_string();
+    if text.len() > MAX_ADDRESS_CHARS {
+        return session.show_error(
+            "Your lesson is too long for a plan, which is in its address. Put its file on a web server with \"blockyard site\".",
+        );
     }
+    // An empty text means that none was chosen yet.
+    session.lessons().class_plan.set(if text.is_empty() { "none".to_owned() } else { text });
 }
 
 const PRESENT: &str = "present";
 const HOME: &str = "home";
-const IN_CLASS: &str = "class";
-const HOMEWORK: &str = "homework";
-const NONE: &str = "none";
+
+/// The places of an exercise, as a list has them.
+const EXERCISES: [(ExerciseUse, &str, &str); 3] = [
+    (ExerciseUse::InClass, "class", "Exercise in class"),
+    (ExerciseUse::Homework, "homework", "Exercise as homework"),
+    (ExerciseUse::LeftOut, "none", "No exercise"),
+];
 
 /// A lesson, with the lists for what the class does with it and with its exercise.
-fn row(session: Session, lesson: &'static CourseLesson) -> AnyView {
-    let id = lesson.id;
-    let class_use = Memo::new(move |_| chosen_plan(session).use_of(id));
-    let change = move |values: [&str; 2]| {
-        let changed = untrack(|| chosen_plan(session)).with_use(id, use_of_values(values));
-        let text = changed.to_string();
-        // An empty text means that none was chosen yet.
-        session.lessons().class_plan.set(if text.is_empty() { "none".to_owned() } else { text });
+fn row(session: Session, lesson: PlannedLesson) -> AnyView {
+    let (id, title) = (lesson.id.clone(), lesson.title().to_owned());
+    let link = card_link(&lesson, 0, &title);
+    let has_exercise = lesson.exercise != ExerciseUse::LeftOut || lesson.own.is_none();
+    let lesson = StoredValue::new(lesson);
+    let planned =
+        Memo::new(move |_| lesson.with_value(|lesson| chosen_plan(session).lesson(&lesson.id).cloned()));
+    let change = move |change: &dyn Fn(PlannedLesson) -> Option<PlannedLesson>| {
+        let now = planned.get_untracked().unwrap_or_else(|| lesson.get_value());
+        choose(session, &now.id, change(now.clone()));
     };
-    let now = move || values(class_use.get_untracked());
     let listed = |(value, words): (&str, &str)| (value.to_owned(), words.to_owned());
     let of_lesson = [("", "Leave out"), (PRESENT, "Present"), (HOME, "At home")].map(listed).to_vec();
-    let of_exercise = Signal::derive(move || {
-        let is_home = class_use.get().is_some_and(|class_use| !class_use.is_presented());
-        let all =
-            [(IN_CLASS, "Exercise in class"), (HOMEWORK, "Exercise as homework"), (NONE, "No exercise")];
-        all.into_iter().skip(usize::from(is_home)).map(listed).collect::<Vec<_>>()
+    let lesson_value = text(move || {
+        let value = |planned: &PlannedLesson| if planned.is_at_home { HOME } else { PRESENT };
+        planned.with(|planned| planned.as_ref().map_or("", value)).to_owned()
     });
-    let [lesson_value, exercise_value] =
-        [0, 1].map(|place| text(move || values(class_use.get())[place].to_owned()));
+    let is_at_home =
+        Memo::new(move |_| planned.with(|planned| planned.as_ref().is_some_and(|it| it.is_at_home)));
+    let of_exercise = Signal::derive(move || {
+        let all = EXERCISES.map(|(_, value, words)| (value.to_owned(), words.to_owned()));
+        all.into_iter().skip(usize::from(is_at_home.get())).collect::<Vec<_>>()
+    });
+    let exercise_value = text(move || {
+        let exercise = planned.with(|planned| planned.as_ref().map(|it| it.exercise)).unwrap_or_default();
+        EXERCISES.iter().find(|row| row.0 == exercise).map_or("", |row| row.1).to_owned()
+    });
     let minutes = text(move || {
-        let class_use = class_use.get().filter(|class_use| class_use.is_presented());
-        class_use.map_or_else(String::new, |class_use| {
-            format!("{} min", PlannedLesson { id, class_use }.minutes())
-        })
+        let minutes =
+            planned.with(|planned| planned.as_ref().filter(|it| !it.is_at_home).map(PlannedLesson::minutes));
+        minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default()
     });
     let of_use =
-        select(format!("use-{id}"), "Lesson", Signal::stored(of_lesson), lesson_value, move |lesson| {
-            change([&lesson, now()[1]]);
+        select(format!("use-{id}"), "Lesson", Signal::stored(of_lesson), lesson_value, move |value| {
+            change(&|planned| (!value.is_empty()).then(|| planned.used(value == HOME, None)));
         });
     let of_exercise =
-        select(format!("exercise-{id}"), "Exercise", of_exercise, exercise_value, move |exercise| {
-            change([now()[0], &exercise]);
+        select(format!("exercise-{id}"), "Exercise", of_exercise, exercise_value, move |value| {
+            let exercise = EXERCISES.iter().find(|row| row.1 == value).map(|row| row.0);
+            change(&|planned| Some(planned.clone().used(planned.is_at_home, exercise)));
         });
+    let is_out = flag(move || !has_exercise || planned.with(Option::is_none));
     view! {
-        <li><div role="group" aria-label=lesson.title>
-            <span inner_html=card_link(id, 0, lesson.title)></span>
+        <li><div role="group" aria-label=title>
+            <span inner_html=link></span>
             {of_use}
-            <span><span hidden=flag(move || class_use.get().is_none())>{of_exercise}</span></span>
+            <span><span hidden=is_out>{of_exercise}</span></span>
             <span>{minutes}</span>
-            <p class="quiet" hidden=flag(move || minutes.with(String::is_empty))>{class_task(id)}</p>
+            <p class="quiet" hidden=flag(move || minutes.with(String::is_empty))>{class_task(&id)}</p>
         </div></li>
     }
     .into_any()
-}
-
-#[cfg(test)]
-mod tests {
-    use blockyard_lessons::Plan;
-    use wasm_bindgen_test::wasm_bindgen_test as test;
-
-    use super::*;
-
-    #[test]
-    fn each_use_is_two_choices() {
-        let words = ["", ":exercise", ":only", ":home", ":read"];
-        for text in words.map(|word| format!("tensor{word}")) {
-            let class_use = Plan::from_text(&text).use_of("tensor");
-            assert!(class_use.is_some() && use_of_values(values(class_use)) == class_use, "{text}");
-        }
-        // From class to home the exercise becomes homework.
-        assert_eq!(use_of_values([HOME, IN_CLASS]), Some(ClassUse::AtHome));
-        assert_eq!(use_of_values(values(None)), None);
-    }
 }

@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use blockyard_lessons::{
-    EndedProgram, Exercise, Grade, LessonProgram, exception, split_recorded, with_recorded,
-};
+use blockyard_lessons::{EndedProgram, Exercise, Grade, LessonProgram, split_recorded, with_recorded};
 use blockyard_python::Output::Taken;
 use blockyard_python::{ProgramOutcome, ProgramSettings, ProgramSource, run as run_program};
 use blockyard_record::Bytes;
@@ -66,19 +64,20 @@ pub(crate) fn with_requests(name: &str, text: String) -> anyhow::Result<String> 
         return Ok(text);
     };
     let failed = |why: String| anyhow!("{name}: the program of its cards: {why}");
-    let config = AllocatorConfig::parse(&program.conf, Release::OF_RECORDED_OPERATORS);
+    let config = AllocatorConfig::parse(&program.conf, Release::LATEST);
     let config = config.map_err(|error| failed(error.to_string()))?;
     let (ended, _) =
         run(&settings(program.profile.as_deref(), program.capacity, config)?, name, &program.source)?;
-    let traceback = ended.traceback.unwrap_or_default();
-    // A lesson may be about running out of memory.
-    if let Some(why) = exception(&traceback).filter(|why| !why.contains("OutOfMemoryError")) {
-        return Err(failed(why));
-    }
     let device = ended.devices.into_iter().next();
     let run = device.and_then(|device| Some((device.recording?, device.step_lines)));
     let (recording, lines) = run.ok_or_else(|| failed("it used no GPU".to_owned()))?;
-    let block = program.record(&recording, &lines).map_err(|error| failed(error.to_string()))?;
+    let block =
+        program.record(&recording, &lines, ended.traceback.as_deref()).map_err(|error| {
+            match error.line().and_then(|line| LessonProgram::line_in(&own, line)) {
+                Some(line) => anyhow!("{name}: line {line}: {error}"),
+                None => failed(error.to_string()),
+            }
+        })?;
     Ok(with_recorded(&own, &block))
 }
 

@@ -32,7 +32,7 @@ impl Mistake {
 /// A mistake that the author of an exercise expects: a line of the answer that ends with this code.
 #[derive(Clone, Debug)]
 pub(super) struct KnownMistake {
-    code: String,
+    pub(super) code: String,
     /// What the line does, without a full stop.
     pub(super) sentence: String,
 }

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
-    ClassUse, CourseLesson, Exercise, ExerciseLanguage, Inline, LECTURES, Lecture, Lesson, PARTS, Plan,
-    PlayedLesson, PracticeQuestion, RightAnswers, Slider, TextBlock, class_minutes, class_task, course,
-    current_id, glossary, lessons, plain,
+    BREAK_MINUTES, CourseLesson, Exercise, ExerciseLanguage, ExerciseUse, Inline, LECTURES, Lecture, Lesson,
+    OwnLesson, PARTS, Plan, PlannedLesson, PlayedLesson, PracticeQuestion, RightAnswers, Slider, TextBlock,
+    class_minutes, class_task, course, current_id, glossary, lessons, plain,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -237,19 +237,11 @@ fn the_same_lesson_always_says_the_same() {
 /// A plan is kept only if each lesson has the time that its cards and questions take.
 #[test]
 fn a_lesson_has_the_time_with_a_class_that_its_cards_and_questions_take() {
-    let count = |count: usize| u32::try_from(count).unwrap();
-    for lesson in played() {
-        let cards = lesson.cards.iter().filter(|card| card.exercise.is_none()).count();
-        let questions = lesson.cards.iter().filter(|card| card.question.is_some()).count();
-        // One minute for each card, and one more for each question.
-        let (least, minutes) = (count(cards + questions), class_minutes(&lesson.id));
-        assert!(
-            minutes >= least,
-            "{} has {cards} cards and {questions} questions: {least} minutes",
-            lesson.id
-        );
-        // A plan counts the exercise of each lesson.
-        assert_eq!(lesson.cards.len() - cards, 1, "{}", lesson.id);
+    for file in lessons() {
+        let lesson = Lesson::parse(file.text).unwrap();
+        let (least, minutes) = (lesson.class_minutes(), class_minutes(file.id));
+        assert!(minutes >= least, "{}: {least} minutes", file.id);
+        assert!(lesson.has_exercise(), "{}", file.id);
     }
 }
 
@@ -265,22 +257,51 @@ fn a_plan_is_a_text_that_can_be_changed() {
         plan.homework_sentence().unwrap(),
         "Homework: exercise of \"What a tensor costs\"; lessons \"Why nvidia-smi did not fall\", \"What to change, and how one knows\"."
     );
-    let other = plan.with_use("tensor", Some(ClassUse::WithExercise)).with_use("what-to-change", None);
-    let other = other.with_use("nvidia-smi", None).with_use("training", Some(ClassUse::Presented));
+    let solved = PlannedLesson { exercise: ExerciseUse::InClass, ..plan.lesson("tensor").unwrap().clone() };
+    let other = plan.with_lesson("tensor", Some(solved)).with_lesson("what-to-change", None);
+    let other = other.with_lesson("nvidia-smi", None);
+    let other = other.with_lesson("training", PlannedLesson::of_course("training"));
     assert_eq!(other.to_string(), "tensor:exercise,training,fragmentation:exercise");
     // The order of a link is kept; lessons have former names, and some are not known.
     assert_eq!(Plan::from_text("cache,tensor,unknown,tensor:home").to_string(), "nvidia-smi,tensor");
     let solved = Plan::from_text("tensor:exercise");
     assert_eq!((solved.homework_sentence(), Plan::default().minutes()), (None, 0));
     // An exercise may be nobody's, in class and at home.
-    let text = "tensor:only,reserved:read";
-    let none = Plan::from_text(text);
-    assert_eq!((none.to_string(), none.minutes()), (text.to_owned(), 20));
+    let none = Plan::from_text("tensor:only,reserved:read");
+    assert_eq!((none.to_string().as_str(), none.minutes()), ("tensor:only,reserved:home:only", 20));
+    assert_eq!(Plan::from_text("tensor:home:exercise").to_string(), "tensor:home");
     assert_eq!(none.presented().count(), 1);
     assert_eq!(
         none.homework_sentence().unwrap(),
         "Homework: lesson \"Allocated and reserved\" without exercise."
     );
+}
+
+#[test]
+fn a_plan_has_a_lesson_of_the_teacher_s_own() {
+    let own =
+        OwnLesson { title: "Ours: week 3, part 1/2".to_owned(), minutes: 6, source: "1.abc".to_owned() };
+    let own = PlannedLesson { id: "ours".to_owned(), own: Some(own), ..PlannedLesson::default() };
+    let plan = Plan::from_text("training")
+        .with_lesson("ours", Some(own))
+        .with_lesson("tensor", PlannedLesson::of_course("tensor"));
+    let text = "tensor,training,ours/6/1.abc/Ours  week 3  part 1/2";
+    assert_eq!(plan.to_string(), text);
+    let again = Plan::from_text(&format!("{text}:home:only"));
+    let ours = again.lesson("ours").unwrap();
+    assert_eq!((ours.title(), ours.minutes(), ours.is_at_home), ("Ours  week 3  part 1/2", 0, true));
+    assert_eq!(plan.lesson_minutes(), 15 + 18 + 6);
+    assert_eq!(Plan::from_text("unknown/6,ours/six/1.abc/Ours"), Plan::default());
+}
+
+#[test]
+fn a_long_plan_has_a_break_near_half_of_its_time() {
+    let plan = Plan::from_text(LECTURES[2].plan);
+    assert_eq!(plan.break_after().unwrap().id, "training");
+    assert_eq!((plan.end_of("training"), plan.end_of("fragmentation")), (Some(57), Some(81 + BREAK_MINUTES)));
+    for lecture in &LECTURES[..2] {
+        assert_eq!(Plan::from_text(lecture.plan).break_after(), None);
+    }
 }
 
 /// A lesson comes after the lessons whose words it uses, in the course and in each plan.
@@ -299,7 +320,7 @@ fn a_lesson_comes_after_those_that_it_builds_on() {
     }
     for lecture in LECTURES {
         let plan = Plan::from_text(lecture.plan);
-        let ids: Vec<&str> = plan.presented().map(|planned| planned.id).collect();
+        let ids: Vec<&str> = plan.presented().map(|planned| planned.id.as_str()).collect();
         for (place, id) in ids.iter().enumerate() {
             for needed in known(id).needs {
                 assert!(ids[..place].contains(needed), "{id} needs {needed} in {ids:?}");
@@ -359,7 +380,7 @@ fn the_document_of_plans_lists_every_lesson() {
     let headings: Vec<&str> = teaching.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     assert_eq!(headings, PARTS.map(|part| part.title));
     let mut hours = "";
-    for (Lecture { title, plan: text, .. }, total) in LECTURES.iter().zip([45, 90, 110]) {
+    for (Lecture { title, plan: text, .. }, total) in LECTURES.iter().zip([45, 90, 120]) {
         let plan = Plan::from_text(text);
         assert_eq!((plan.minutes(), plan.to_string().as_str()), (total, *text), "{title}");
         let heading = format!("## {title}\n");
@@ -367,9 +388,9 @@ fn the_document_of_plans_lists_every_lesson() {
         let minutes = |line: &str| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok();
         assert_eq!(hours.lines().filter_map(minutes).sum::<u32>(), total, "{title}");
         for planned in plan.presented() {
-            let has_exercise = planned.class_use == ClassUse::WithExercise;
+            let has_exercise = planned.exercise == ExerciseUse::InClass;
             let exercise = if has_exercise { " with its exercise" } else { "" };
-            let (id, minutes) = (planned.id, planned.minutes());
+            let (id, minutes) = (&planned.id, planned.minutes());
             let row = format!("| {minutes} | `{id}`{exercise} | {} |", class_task(id));
             assert!(hours.contains(&row), "no row {row}");
         }

@@ -49,7 +49,7 @@ fn recorded(text: &str) -> String {
     let program = LessonProgram::of(text).unwrap();
     let recording = played("x = alloc 3 MiB; y = alloc 3 MiB; z = alloc 3 MiB; free x; free y, z");
     // What Python frees at its end belongs to no line.
-    program.record(&recording, &[2, 3, 3, 4, 0, 0]).unwrap()
+    program.record(&recording, &[2, 3, 3, 4, 0, 0], None).unwrap()
 }
 
 #[test]
@@ -114,11 +114,36 @@ fn a_line_of_the_program_has_its_line_in_the_lesson() {
 #[test]
 fn a_run_that_cards_cannot_play_is_refused() {
     let program = LessonProgram::of(LESSON).unwrap();
-    let of = |text: &str, lines: &[u32]| program.record(&played(text), lines).unwrap_err();
+    let of = |text: &str, lines: &[u32]| program.record(&played(text), lines, None).unwrap_err();
     assert_eq!(
         of("stream side; x = alloc 3 MiB on side", &[2]),
         RecordedError::Unplayable { line: 2, what: "a stream" }
     );
+}
+
+/// A lesson may be about an out-of-memory error, and then its card says so.
+#[test]
+fn a_program_that_runs_out_of_memory_is_expected_by_its_card() {
+    let recording = played("x = alloc 3 MiB; y = alloc 3 MiB; z = alloc 1 GiB");
+    let end = |text: &str, traceback: Option<&str>| {
+        LessonProgram::of(text).unwrap().record(&recording, &[2, 3, 3], traceback)
+    };
+    let failed = "Traceback (most recent call last):\n  File \"two.md\", line 3, in <module>\n    b = f()\n  File \"two.md\", line 2, in f\n    x\ntorch.OutOfMemoryError: CUDA out of memory.\n";
+    let error = end(LESSON, Some(failed)).unwrap_err();
+    assert_eq!(error.line(), Some(2));
+    assert!(error.to_string().ends_with("its program begins with \"```python run fails\""), "{error}");
+    let (before, second) = LESSON.split_once("## The second").unwrap();
+    let expected = format!("{before}## The second{}", second.replace("python run", "python run fails"));
+    let block = end(&expected, Some(failed)).unwrap();
+    assert!(block.contains("failed = alloc 1073741824 B"), "{block}");
+    // The block belongs to a program that is to fail.
+    assert!(!LessonProgram::of(LESSON).unwrap().has_run(&block));
+    assert_eq!(end(&expected, None), Err(RecordedError::Passes { line: 3 }));
+    let early = LESSON.replacen("python run", "python run fails", 1);
+    let first = failed.replace("line 3", "line 2");
+    assert_eq!(end(&early, Some(&first)), Err(RecordedError::Unreached { line: 3 }));
+    let other = end(&expected, Some("  File \"two.md\", line 4\nNameError: x\n")).unwrap_err();
+    assert_eq!(other, RecordedError::Failed { line: Some(4), why: "NameError: x".to_owned() });
 }
 
 #[test]
@@ -127,7 +152,7 @@ fn the_example_of_a_lesson_is_one() {
     let document = std::fs::read_to_string(folder).unwrap();
     let example = document.split("````markdown\n").nth(1).and_then(|rest| rest.split("````").next()).unwrap();
     let program = LessonProgram::of(example).unwrap();
-    let block = program.record(&played("x = alloc 3 MiB"), &[3]).unwrap();
+    let block = program.record(&played("x = alloc 3 MiB"), &[3], None).unwrap();
     let lesson = Lesson::check(&with_recorded(example, &block)).unwrap();
     assert_eq!(lesson.notes, []);
 }
