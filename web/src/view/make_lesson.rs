@@ -23,6 +23,7 @@ use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::header::file_input;
 use crate::view::kit::{FilePicker, button, click, flag, on, text};
+use crate::view::present::MAX_CODE_CHARS;
 
 /// A whole small lesson, to be changed.
 const STARTER: &str = include_str!("make_lesson/starter.md");
@@ -57,7 +58,9 @@ impl LessonCheck {
                 // The editor runs the program, and says what comes of it.
                 let known =
                     errors.iter().filter(|error| !matches!(error.kind(), LessonErrorKind::NotRecorded));
-                let findings: Vec<_> = known.map(finding).collect();
+                let mut findings: Vec<_> = known.map(finding).collect();
+                // Two values of a line may have the same error.
+                findings.dedup();
                 let why = match findings.len() {
                     0 => "its program has not run".to_owned(),
                     count => counted(count, "error"),
@@ -129,7 +132,7 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
         <main class="page make-lesson">
             <h1>"Make a lesson"</h1>
             <p class="lead">
-                "A lesson is a text: cards that begin with ##, the program that they run, questions, an exercise. The program runs as you write, and numbers in braces come from its run."
+                "A lesson is a text: cards that begin with ##, the program that they run, questions, an exercise. The program runs as you write, and numbers in braces come from its run. The figure is of the card that you write; errors are named with their lines."
             </p>
             <div class="make">
                 <textarea
@@ -226,12 +229,6 @@ impl LessonEditor {
             }
             Err(why) => self.session.show_error(sentence(&why.to_string())),
         }
-    }
-
-    /// The address that has the whole lesson in it. Reads signals.
-    fn link(self) -> String {
-        let target = LinkTarget::LessonText { text: self.whole(), card: 1, is_for_class: false };
-        format!("{}#{}", browser::address(), target.hash())
     }
 
     /// The lesson in an address as a class gets it: without the solutions.
@@ -342,8 +339,15 @@ fn findings_view(editor: LessonEditor) -> AnyView {
 fn text_buttons(editor: LessonEditor) -> AnyView {
     let LessonEditor { session, checked, before, .. } = editor;
     let is_off = Memo::new(move |_| checked.with(|checked| checked.lesson.is_none()));
-    let is_long = Memo::new(move |_| editor.link().len() > MAX_ADDRESS_CHARS);
-    let is_unlinked = flag(move || is_off.get() || is_long.get());
+    let link_chars = Memo::new(move |_| editor.class_link().len());
+    let is_unlinked = flag(move || is_off.get() || link_chars.get() > MAX_ADDRESS_CHARS);
+    let of_link = text(move || match link_chars.get() {
+        chars if chars > MAX_ADDRESS_CHARS => "too long for a link: hand out the file".to_owned(),
+        chars if chars > MAX_CODE_CHARS => {
+            format!("{chars} characters, too long for a QR code: send it, or hand out the file")
+        }
+        chars => format!("{chars} characters"),
+    });
     let large = |class, id: &'static str, words: &'static str, is_disabled: Signal<bool>, press| {
         view! { <button type="button" class=class data-testid=id disabled=is_disabled on:click=press>{words}</button> }
             .into_any()
@@ -358,11 +362,9 @@ fn text_buttons(editor: LessonEditor) -> AnyView {
     let is_off = flag(move || is_off.get());
     view! {
         <p class="cluster">
-            {large("primary large", "play-lesson", "Play it", is_off, click(move || editor.play()))}
+            {large("primary large", "play-lesson", "Try it as a student", is_off, click(move || editor.play()))}
             {copy("copy-lesson-class", "Copy the link for a class", LessonEditor::class_link,
                 "The link for a class is copied. It has the lesson without its solutions; answers are checked by the goals.")}
-            {copy("copy-lesson", "Copy the link with solutions", LessonEditor::link,
-                "The link is copied. It has the whole lesson in it, solutions too: nothing is stored anywhere.")}
             {copy("copy-lesson-frame", "Copy the frame", LessonEditor::frame,
                 "The frame is copied. It has the lesson without its solutions in it, for a page of your own.")}
             {large("large", "print-lesson", "Class sheet and answers", is_off, click(move || editor.print()))}
@@ -373,15 +375,16 @@ fn text_buttons(editor: LessonEditor) -> AnyView {
                 {button("large", "bring-back", "Bring my lesson back", "As it was before Start again or before the file", click(move || editor.bring_back()))}
             </span>
         </p>
-        <p class="quiet" hidden=flag(move || !is_long.get())>
-            "The text is too long for a link: download it, and put it on a web server with "<code>"blockyard site"</code>"."
+        <p class="quiet" data-testid="lesson-link">
+            "Link and frame have the lesson in them without its solutions: "{of_link}". On a web server ("<code>"blockyard site"</code>") the file has a short link with a code. "
+            <a href="#teachers">"Your plan"</a>" has a row for the lesson."
         </p>
     }
     .into_any()
 }
 
 /// The forms of a lesson's file, each with its meaning.
-const FORMS: [(&str, &str); 15] = [
+const FORMS: [(&str, &str); 16] = [
     ("## Title", "begins a card"),
     (
         "**strong** *emphasis* `code` [words](glossary.md#reserved)",
@@ -393,6 +396,7 @@ const FORMS: [(&str, &str); 15] = [
     ),
     ("{reserved more than size a => more}", "words with a condition, refused where it is not true"),
     ("```python run", "what the card runs; the blocks of all cards are one program"),
+    ("```python run fails", "the same, for a card that shows an out-of-memory error: {message} has its text"),
     ("```workload", "requests in the place of a program; with \"new\", on an empty device"),
     ("```notes", "what the speaker says, in the speaker's window alone"),
     ("```rerun settings=…", "the same once more, under other settings"),

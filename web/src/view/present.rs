@@ -3,6 +3,7 @@
 mod room_code;
 mod speaker;
 
+pub(crate) use self::room_code::MAX_CODE_CHARS;
 pub(crate) use self::speaker::follow as follow_speaker;
 
 use blockyard_figure::escaped;

@@ -248,6 +248,7 @@ def _run_in_page(program, now, message, send):
     if job is None:
         send(failed)
         return
+    sys.modules["torch"]._take_release()
     source, arguments, referrers_at = job
     linecache.cache[program.file] = (len(source), None, source.splitlines(True), program.file)
     sys.argv = [program.file, *arguments]

@@ -2,7 +2,7 @@
 
 use blockyard_record::index_u32;
 
-use crate::error::{Errors, LessonError, LessonErrorKind, Position};
+use crate::error::{Errors, KnownNames, LessonError, LessonErrorKind, Position};
 use crate::markdown::{Part, Piece, Prose, foreign_form};
 use crate::recorded::RECORDED;
 use crate::slider::SLIDER;
@@ -98,6 +98,7 @@ impl Fields {
         for (index, field) in self.fields.iter().enumerate() {
             let key = field.key.clone();
             if !known.split(", ").any(|known| known == key) {
+                let known = KnownNames::of(&key, known.split(", "));
                 errors.push(field.at.at(LessonErrorKind::UnknownKey { key, known }));
                 continue;
             }

@@ -5,8 +5,6 @@ use blockyard_rules::ConfigError;
 use blockyard_workload::ParseErrorKind;
 use thiserror::Error;
 
-use crate::quantity::Quantity;
-
 /// Why a text is not a lesson, and where.
 ///
 /// Lines and columns count from 1, columns in characters. Reads as
@@ -35,45 +33,36 @@ impl LessonError {
     }
 }
 
-/// The known names of which one was meant, in an error: the nearest first, then all, or the first of many.
+/// The known names of which one was meant, as the end of a message: `: near it is "b", known are a, b`. Empty
+/// without a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownNames(Vec<String>);
+pub struct KnownNames(String);
+
+impl std::fmt::Display for KnownNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// An error lists at most so many names.
 const MAX_NAMES: usize = 40;
 
 impl KnownNames {
-    /// The names of a place where `found` was written.
-    pub(crate) fn of<N: Into<String>>(found: &str, names: impl IntoIterator<Item = N>) -> Self {
-        let mut all: Vec<String> = names.into_iter().map(Into::into).collect();
-        let distance = |name: &String| strsim::levenshtein(&name.to_lowercase(), &found.to_lowercase());
-        let near = (0..all.len()).min_by_key(|place| all.get(*place).map(distance));
+    /// The names of a place where `found` was written. The text is made here and not where it is shown, which
+    /// keeps this code out of the page's first load.
+    pub(crate) fn of<N: AsRef<str>>(found: &str, names: impl IntoIterator<Item = N>) -> Self {
+        let all: Vec<N> = names.into_iter().collect();
+        let distance = |name: &str| strsim::levenshtein(&name.to_lowercase(), &found.to_lowercase());
         // A name that has fewer than half of the letters is not meant.
-        let is_near = |name: &String| 2 * distance(name) <= found.chars().count();
-        match near.filter(|place| all.get(*place).is_some_and(is_near)) {
-            Some(place) => all[..=place].rotate_right(1),
-            None => all.insert(0, String::new()),
-        }
-        Self(all)
-    }
-}
-
-/// Reads as `: near it is "b", known are a, b`; empty without a name.
-impl std::fmt::Display for KnownNames {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Some((near, others)) = self.0.split_first() else { return Ok(()) };
-        let mut all: Vec<&str> = [near].into_iter().chain(others).map(String::as_str).collect();
-        all.retain(|name| !name.is_empty());
-        if all.is_empty() {
-            return Ok(());
-        }
+        let is_near = |name: &&str| 2 * distance(name) <= found.chars().count();
+        let near = all.iter().map(AsRef::as_ref).filter(is_near).min_by_key(|name| distance(name));
+        let near = near.map(|near| format!("near it is \"{near}\", ")).unwrap_or_default();
+        let listed: Vec<&str> = all.iter().take(MAX_NAMES).map(AsRef::as_ref).collect();
         let more = if all.len() > MAX_NAMES { ", …" } else { "" };
-        all.truncate(MAX_NAMES);
-        f.write_str(": ")?;
-        if !near.is_empty() {
-            write!(f, "near it is \"{near}\", ")?;
+        if listed.is_empty() {
+            return Self::default();
         }
-        write!(f, "known are {}{more}", all.join(", "))
+        Self(format!(": {near}known are {}{more}", listed.join(", ")))
     }
 }
 
@@ -127,19 +116,6 @@ impl Position {
     }
 }
 
-/// The forms of goals, as an error lists them.
-const GOALS: [&str; 9] = [
-    "same requests",
-    "without set",
-    "without set_fraction",
-    "without empty_cache",
-    "without pool",
-    "without reset_peak",
-    "peak reserved at most 40 MiB (at least, exactly, less than, more than)",
-    "reserved falls (rises, stays)",
-    "x passes (fails)",
-];
-
 /// An error in a lesson's text.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -154,12 +130,12 @@ pub enum LessonErrorKind {
         expected: &'static str,
     },
     /// A key is not known here.
-    #[error("unknown key \"{key}\"{}", KnownNames::of(key, known.split(", ")))]
+    #[error("unknown key \"{key}\"{known}")]
     UnknownKey {
         /// The key.
         key: String,
         /// The keys that are allowed here.
-        known: &'static str,
+        known: KnownNames,
     },
     /// A key is given twice.
     #[error("\"{key}\" is given twice")]
@@ -238,10 +214,12 @@ pub enum LessonErrorKind {
     #[error("\"{from}\" and then \"{to}\" occur once each, or not at all", from = crate::exercise::REGION_FROM, to = crate::exercise::REGION_TO)]
     Region,
     /// A goal is no condition, and no other goal.
-    #[error("there is no goal \"{found}\"{}", KnownNames::of(found, GOALS))]
+    #[error("there is no goal \"{found}\"{known}")]
     UnknownGoal {
         /// The words.
         found: String,
+        /// The forms of goals.
+        known: KnownNames,
     },
     /// A goal of a program that only a workload can have.
     #[error("\"{goal}\" is a goal of workloads: tensors and labels of a program have no names here")]
@@ -307,10 +285,12 @@ pub enum MeasureError {
         known: KnownNames,
     },
     /// No quantity has this name.
-    #[error("there is no quantity \"{found}\"{}", KnownNames::of(found, Quantity::names()))]
+    #[error("there is no quantity \"{found}\"{known}")]
     UnknownQuantity {
         /// The words.
         found: String,
+        /// All quantities.
+        known: KnownNames,
     },
     /// Words after a quantity name no moment.
     #[error(

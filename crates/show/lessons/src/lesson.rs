@@ -7,7 +7,7 @@ use blockyard_workload::{Workload, parse_size};
 use crate::document::{
     AT_PEAK, Document, Fence, Field, Fields, HIDDEN, Item, NOTES, OUTSIDE, PYTHON, SOLUTION, Section,
 };
-use crate::error::{Errors, LessonError, LessonErrorKind, Position};
+use crate::error::{Errors, KnownNames, LessonError, LessonErrorKind, Position};
 use crate::exercise::{Exercise, ExerciseDefaults};
 use crate::markdown::{Part, Piece, without_values};
 use crate::measure::Measure;
@@ -492,7 +492,10 @@ impl Options {
                 _ => {
                     return Err(fence.at.at(LessonErrorKind::UnknownKey {
                         key: word.to_owned(),
-                        known: "new, hidden, peak, settings=KEY:VALUE, capacity=64MiB",
+                        known: KnownNames::of(
+                            word,
+                            ["new", "hidden", "peak", "settings=KEY:VALUE", "capacity=64MiB"],
+                        ),
                     }));
                 }
             }

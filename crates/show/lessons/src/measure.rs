@@ -141,7 +141,10 @@ impl Measure {
             _ => (Form::Short, text),
         };
         let (text, moment) = split_moment(text)?;
-        let unknown = || MeasureError::UnknownQuantity { found: text.to_owned() };
+        let unknown = || MeasureError::UnknownQuantity {
+            found: text.to_owned(),
+            known: KnownNames::of(text, Quantity::names()),
+        };
         if let Some(quantity) = Quantity::named(text) {
             if quantity.is_of_name() {
                 return Err(MeasureError::NeedsTensor { quantity: text.to_owned() });

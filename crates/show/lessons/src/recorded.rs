@@ -234,7 +234,7 @@ struct Requests<'a> {
     lines: &'a [u32],
     /// The next step.
     step: usize,
-    /// The names of allocations whose line says one and makes one allocation.
+    /// The names of allocations whose line says one and makes one allocation, or fails to.
     named: BTreeMap<u32, String>,
     live: BTreeMap<BlockId, String>,
     used: BTreeSet<String>,
@@ -245,7 +245,8 @@ impl<'a> Requests<'a> {
     fn new(program: &LessonProgram, recording: &'a Recording, lines: &'a [u32]) -> Self {
         let mut allocations = BTreeMap::<u32, u32>::new();
         for (step, line) in (0..recording.step_count()).zip(lines) {
-            let makes = events(recording, step).any(|event| matches!(event, Event::Allocated { .. }));
+            let makes = events(recording, step)
+                .any(|event| matches!(event, Event::Allocated { .. } | Event::OutOfMemory { .. }));
             *allocations.entry(*line).or_default() += u32::from(makes);
         }
         let name = |(line, text): (u32, &str)| {
@@ -306,7 +307,8 @@ impl<'a> Requests<'a> {
                 Event::PeakReset => made = Some("reset_peak".to_owned()),
                 Event::AccumulatedReset => made = Some("reset_accumulated".to_owned()),
                 Event::OutOfMemory { requested, .. } => {
-                    let name = self.unused("failed");
+                    let name = self.named.get(&line).map_or("failed", String::as_str).to_owned();
+                    let name = self.unused(&name);
                     made = Some(format!("{name} = alloc {} B", requested.get()));
                 }
                 Event::SegmentReleased { .. } | Event::RangeReleased { .. } | Event::Unmapped { .. } => {

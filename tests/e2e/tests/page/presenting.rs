@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::{Key, Window};
 use serde_json::json;
 
-use crate::{id, wait_long};
 use crate::teaching::{LAPTOP, at, press};
+use crate::{id, wait_long};
 
 #[test]
 fn a_presented_exercise_has_its_figure_once_it_ran_as_after_a_change_of_the_window() -> Result<()> {

@@ -1,7 +1,7 @@
 //! Lessons in a class: answers and figures stay in sight, and a teacher makes a lesson.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
+use blockyard_e2e::{GpuChoice, Key, Page, Window, drive_at};
 use serde_json::json;
 
 use crate::{id, wait_long};
@@ -382,6 +382,48 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
             "[...document.querySelectorAll('[data-testid=exercise-tensor] option')].every((it) => it.value !== 'class')",
         )
         .map(drop)
+    })
+}
+
+#[test]
+fn a_plan_has_the_teacher_s_own_lesson() -> Result<()> {
+    at("/#make-lesson", LAPTOP, |page| {
+        page.reduced_motion(true)?;
+        page.wait_text(&id("lesson-verdict"), "It plays")?;
+        page.wait_text(&id("lesson-link"), "too long for a QR code")?;
+        let write = "const field = document.querySelector('[data-testid=lesson-text]');
+            field.value = field.value.replace('title: My lesson', 'title: Ours');
+            field.dispatchEvent(new Event('input', { bubbles: true }));
+            navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }";
+        page.execute(write, &[])?;
+        page.execute("location.hash = '#teachers&class=tensor'", &[])?;
+        page.wait_for(&id("use-my-lesson"))?;
+        crate::choose(page, "use-my-lesson", "present")?;
+        page.wait_text(&id("plan-sum"), "17 min, 20 min with questions.")?;
+        page.wait_text(&id("plan-sum"), "exercises of \"What a tensor costs\", \"Ours\".")?;
+        page.check_accessible()?;
+        page.click(&id("copy-plan"))?;
+        page.wait_until("window.copied?.includes('#plan=tensor,my-lesson/2/1.')")?;
+        page.click(&id("present-class"))?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        page.execute("location.hash = '#lesson=tensor&card=9'", &[])?;
+        page.wait_text(&id("card-position"), "Card 9 of")?;
+        for _ in 0..6 {
+            page.press(Key::PageDown)?;
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            let is_own = "return location.hash.startsWith('#lesson-text=')";
+            if page.execute(is_own, &[])?.as_bool() == Some(true) {
+                break;
+            }
+        }
+        page.wait_text(&id("clock"), "of 20 min, this lesson to 17")?;
+        page.press(Key::Escape)?;
+        // Students get it without its solutions.
+        page.execute("location.hash = window.copied.split('#')[1]", &[])?;
+        page.wait_text(&id("plan"), "Ours")?;
+        page.click("[data-testid=plan] li:nth-child(2) h3 a")?;
+        page.wait_until("location.hash.startsWith('#class-text=')")?;
+        page.wait_text(&id("card-position"), "Card 1 of 2").map(drop)
     })
 }
 

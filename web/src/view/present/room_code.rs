@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::view::kit::flag;
 
 /// Phones do not read the code of a longer address from the last row.
-const MAX_CHARS: usize = 300;
+pub(crate) const MAX_CODE_CHARS: usize = 300;
 /// The empty border that a code needs, in its modules.
 const BORDER: usize = 4;
 
@@ -54,9 +54,9 @@ pub(super) fn address(session: Session) -> String {
 
 /// The code of an address with the address below it, as HTML.
 pub(super) fn content(address: &str) -> String {
-    let code = Some(address).filter(|address| address.len() <= MAX_CHARS);
+    let code = Some(address).filter(|address| address.len() <= MAX_CODE_CHARS);
     let Some(svg) = code.and_then(svg) else {
-        return "<p>The link of this lesson is too long for a code. Put the lesson on a web server: <code>blockyard site</code>.</p>".to_owned();
+        return "<p>This link has a lesson in it, and is too long for a code. Send the link or the file. On a web server (<code>blockyard site</code>) the file has a short link with a code.</p>".to_owned();
     };
     let is_here = ["//127.", "//localhost", "//[::1]", "file:"].iter().any(|host| address.contains(host));
     let warning = if is_here {

@@ -86,13 +86,20 @@ from torch._types import (
 
 newaxis = None
 globals().update(_types_of_tensors("cpu", "torch"))
-__version__ = _torch_memory.version()
 
 
 class version:
-    cuda, hip, rocm, xpu, git_version, debug = f"{__version__[-3:-1]}.{__version__[-1]}", None, None, None, "", False
-    __version__ = __version__
+    hip, rocm, xpu, git_version, debug = None, None, None, "", False
 
+
+def _take_release():
+    """Takes the release of the run that begins: the page loads PyTorch before it has a run."""
+    global __version__
+    __version__ = version.__version__ = _torch_memory.version()
+    version.cuda = f"{__version__[-3:-1]}.{__version__[-1]}"
+
+
+_take_release()
 
 import sys as _sys
 

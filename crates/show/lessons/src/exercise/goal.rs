@@ -8,7 +8,7 @@ use blockyard_workload::{Request, Workload};
 use super::ExerciseLanguage;
 use crate::condition::{Condition, missing_request};
 use crate::document::{Field, Fields};
-use crate::error::{Errors, LessonError, LessonErrorKind, MeasureError};
+use crate::error::{Errors, KnownNames, LessonError, LessonErrorKind, MeasureError};
 use crate::measure::RunStretch;
 
 /// A goal of an exercise; prints as `peak reserved is at most 40 MiB`.
@@ -45,6 +45,19 @@ const STATEMENTS: [(&str, CountedStatement); 5] = [
     ("empty_cache", CountedStatement::EmptyCache),
     ("pool", CountedStatement::Pool),
     ("reset_peak", CountedStatement::ResetPeak),
+];
+
+/// The forms of goals, as an error lists them.
+const GOALS: [&str; 9] = [
+    "same requests",
+    "without set",
+    "without set_fraction",
+    "without empty_cache",
+    "without pool",
+    "without reset_peak",
+    "peak reserved at most 40 MiB (at least, exactly, less than, more than)",
+    "reserved falls (rises, stays)",
+    "x passes (fails)",
 ];
 
 impl CountedStatement {
@@ -108,7 +121,10 @@ impl Goal {
             .map(|condition| Self { kind: GoalKind::Condition(condition), words })
             .map_err(|error| {
                 field.at.at(match error {
-                    MeasureError::NotACondition { found } => LessonErrorKind::UnknownGoal { found },
+                    MeasureError::NotACondition { found } => {
+                        let known = KnownNames::of(&found, GOALS);
+                        LessonErrorKind::UnknownGoal { found, known }
+                    }
                     error => LessonErrorKind::Measure(error),
                 })
             })
