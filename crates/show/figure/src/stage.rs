@@ -44,11 +44,18 @@ pub struct Stage {
     blocks: Vec<StageBlock>,
     failed: Option<OomOnStage>,
     has_failures: bool,
-    /// Whether blocks have their names on a line above the segments.
-    has_leaders: bool,
-    /// Whether each block has one, and is drawn wide enough to be seen.
-    has_few_blocks: bool,
+    leaders: Leaders,
     is_at_peak: bool,
+}
+
+/// Which blocks have their names on a line above the segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaders {
+    None,
+    /// The first block of each name in use.
+    Lists,
+    /// Also each free block, and blocks in use are drawn wide enough to be seen.
+    Each,
 }
 
 /// The bytes that the texts about one moment name.
@@ -139,8 +146,7 @@ pub enum StageForm {
     Full,
     /// Lower rows, for a small box.
     Compact,
-    /// The bar and the segments in the lowest rows, without peaks and failures, to stay in sight beside a
-    /// text.
+    /// The bar and the segments in the lowest rows, without peaks, to stay in sight beside a text.
     Small,
     /// Large letters and at most four labels, for the last row of a lecture room: reserved, allocated, and two
     /// of what the step is about.
@@ -190,8 +196,7 @@ impl Stage {
             blocks: Vec::new(),
             failed: step.and_then(|step| failed_request(state, recording, step)),
             has_failures: has_failures(recording),
-            has_leaders: false,
-            has_few_blocks: false,
+            leaders: Leaders::None,
             is_at_peak: false,
         };
         made.shown = shown_bytes(made.capacity, made.end_of_ruler(highest));
@@ -240,9 +245,13 @@ impl Stage {
     pub fn with_leaders(self) -> Self {
         let active = || self.blocks.iter().filter(|block| block.state.is_active());
         let stems: BTreeSet<_> = active().filter_map(StageBlock::stem).collect();
-        let has_leaders = stems.len() <= leaders::MOST_NAMES && active().all(|block| block.name.is_some());
-        let has_few_blocks = has_leaders && self.blocks.len() <= leaders::FEW_BLOCKS;
-        Self { has_leaders, has_few_blocks, ..self }
+        let has_names = stems.len() <= leaders::MOST_NAMES && active().all(|block| block.name.is_some());
+        let leaders = match (has_names, self.blocks.len() <= leaders::FEW_BLOCKS) {
+            (true, true) => Leaders::Each,
+            (true, false) => Leaders::Lists,
+            (false, _) => Leaders::None,
+        };
+        Self { leaders, ..self }
     }
 
     /// The same moment, which is said to be the peak of a run.

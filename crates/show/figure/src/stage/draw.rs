@@ -77,7 +77,7 @@ impl Metrics {
             segment_px: by_form(3.5, 2.8, 2.0),
             label_px: if is_projected { 4.0 } else { by_form(1.7, 1.7, 1.5) },
             enlarged_px: 0.0,
-            failure_px: if has_failures && !is_small { lines(5.6) } else { 0.0 },
+            failure_px: if has_failures { by_form(5.6, 5.6, 2.6) } else { 0.0 },
         }
     }
 
@@ -146,6 +146,10 @@ pub fn process_stage_height(width_px: f32, has_failures: bool, form: StageForm) 
 }
 
 impl Stage {
+    fn allocated_name(&self) -> &'static str {
+        if self.is_at_peak { "allocated at the peak" } else { "allocated" }
+    }
+
     /// The stage as marks. The scene is as high as [`stage_height`] says.
     pub fn scene(&self, view: &StageView, width_px: f32) -> Scene {
         let has_peaks = self.non_pytorch_bytes.is_none();
@@ -156,8 +160,15 @@ impl Stage {
         let left_px = metrics.non_pytorch_px(self.non_pytorch_blocks(metrics.width_px, view.form).len());
         let ruler = Ruler { shown: self.shown, left_px, width_px: metrics.width_px };
         let mut scene = Scene::new(metrics.width_px, metrics.height_px());
-        let mut painter =
-            Painter { stage: self, view, metrics, ruler, scene: &mut scene, rects: BTreeMap::new() };
+        let mut painter = Painter {
+            stage: self,
+            view,
+            metrics,
+            ruler,
+            scene: &mut scene,
+            rects: BTreeMap::new(),
+            free_below: None,
+        };
         painter.place_segments();
         painter.draw_brackets();
         painter.draw_non_pytorch();
@@ -169,9 +180,7 @@ impl Stage {
         painter.draw_segments();
         painter.draw_leaders();
         painter.draw_enlarged();
-        if !is_small {
-            painter.draw_failure();
-        }
+        painter.draw_failure();
         painter.draw_lit();
         scene
     }
@@ -207,6 +216,8 @@ pub(super) struct Painter<'a> {
     /// The place of each segment, computed once, since a run may have thousands of blocks in hundreds of
     /// segments.
     pub(super) rects: BTreeMap<SegmentId, Rect>,
+    /// The words for free bytes that have no room in the bar.
+    pub(super) free_below: Option<String>,
 }
 
 impl Painter<'_> {
@@ -245,7 +256,7 @@ impl Painter<'_> {
             outer,
             bracket("reserved", numbers.reserved, reserved, Role::PeakReserved, Term::Reserved),
             bracket(
-                if self.stage.is_at_peak { "allocated at the peak" } else { "allocated" },
+                self.stage.allocated_name(),
                 numbers.allocated,
                 allocated,
                 Role::PeakAllocated,
@@ -365,10 +376,11 @@ impl Painter<'_> {
     }
 
     fn draw_bar(&mut self) {
-        let Metrics { bar_px, .. } = self.metrics;
+        let Metrics { bar_px, text_px, .. } = self.metrics;
         let y = self.metrics.bar_y_px();
         let mut at = 0.0;
         let mut unnamed = None;
+        let mut before = None;
         let Stage { classes, numbers, .. } = self.stage;
         for ((class, bytes), number) in BreakdownClass::ALL.into_iter().zip(*classes).zip(numbers.classes) {
             let (left, right) = (self.ruler.x_px(at).round(), self.ruler.x_px(at + bytes).round());
@@ -376,7 +388,7 @@ impl Painter<'_> {
             if bytes <= 0.0 {
                 continue;
             }
-            if class == BreakdownClass::Free && self.draw_free_within_limit(at - bytes, number) {
+            if class == BreakdownClass::Free && self.draw_free_within_limit(at - bytes, number, before) {
                 continue;
             }
             // A class with any bytes is visible, however small.
@@ -396,6 +408,13 @@ impl Painter<'_> {
                 continue;
             }
             let used_px = self.draw_class_text(class, number, &self.class_texts(class, number), &inner);
+            if class == BreakdownClass::Free && used_px <= 0.0 {
+                self.draw_free_before(number, before);
+            }
+            // A sliver has no room for the words of the next area.
+            if inner.width_px > text_px * 2.0 {
+                before = Some((inner, used_px));
+            }
             if class == BreakdownClass::Rounding {
                 // Between two moments the area may be narrower than at the next moment.
                 let is_narrow = self.ruler.span_px(bytes_f64(number)) < self.metrics.text_px * 5.0;
@@ -415,6 +434,21 @@ impl Painter<'_> {
         let Some(words) = first_fitting(&words, text_px, Weight::Normal, room) else { return };
         let style = TextStyle::new(Role::Text, text_px);
         self.put(Point::new(area.x_px + 4.0, area.y_px + text_px * 1.25), words, style, class);
+    }
+
+    /// Free bytes that are too narrow for their words have them at the end of the area before, if they fit
+    /// beside the words of that area, which take these pixels, or else below, beside the segments.
+    fn draw_free_before(&mut self, bytes: Bytes, before: Option<(Rect, f32)>) {
+        let text_px = self.metrics.text_px;
+        let Some((area, used_px)) = before.filter(|_| !self.is_projected()) else { return };
+        let (words, room) = (format!("{bytes} free"), (area.width_px - used_px) / 2.0 - 14.0);
+        let width = text_width_px(&words, text_px, Weight::Normal);
+        if width <= room {
+            let at = Point::new(area.right_px() - width - 6.0, baseline(area.center().y_px, text_px));
+            self.put(at, &words, TextStyle::new(Role::Text, text_px), BreakdownClass::Free);
+        } else {
+            self.free_below = Some(words);
+        }
     }
 
     /// The words for a class in the bar, and a shorter form.
@@ -454,7 +488,7 @@ impl Painter<'_> {
         let fits = |size: f32| text_width_px(&value, size, Weight::Bold) <= room;
         let size = sizes.into_iter().find(|size| fits(*size)).unwrap_or_else(|| {
             // A narrow area has its name alone.
-            value = word.take().unwrap_or_default().to_owned();
+            word.take().unwrap_or_default().clone_into(&mut value);
             text_px
         });
         if value.is_empty() {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use blockyard_record::{BlockState, Bytes, counted, exact_size};
 
 use super::draw::{Metrics, Painter};
-use super::{Stage, StageBlock, StageForm};
+use super::{Leaders, Stage, StageBlock, StageForm};
 use crate::conversions::{bytes_f64, px};
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
@@ -37,7 +37,7 @@ struct Leader<'a> {
 
 impl Stage {
     pub(super) fn make_room_for_leaders(&self, metrics: &mut Metrics, form: StageForm) {
-        if !self.has_leaders || form == StageForm::Projected {
+        if self.leaders == Leaders::None || form == StageForm::Projected {
             return;
         }
         metrics.leaders_px = (metrics.text_px * 2.1).round();
@@ -49,8 +49,9 @@ impl Stage {
     /// The only block in use, where it cannot be seen in its segment.
     fn enlarged(&self) -> Option<&StageBlock> {
         let mut active = self.blocks.iter().filter(|block| block.state.is_active());
-        let only =
-            active.next().filter(|block| self.has_few_blocks && block.state == BlockState::Allocated)?;
+        let only = active
+            .next()
+            .filter(|block| self.leaders == Leaders::Each && block.state == BlockState::Allocated)?;
         let segment = self.segments.iter().find(|segment| segment.id == only.segment)?;
         (active.next().is_none() && only.size * SEEN_PART < segment.size).then_some(only)
     }
@@ -86,7 +87,7 @@ impl<'a> Painter<'a> {
             let is_active = block.state.is_active();
             // One name is enough for all blocks of a list.
             let is_first = !is_active || named.insert(block.stem());
-            is_first && (is_active || block.state == BlockState::Inactive && stage.has_few_blocks)
+            is_first && (is_active || block.state == BlockState::Inactive && stage.leaders == Leaders::Each)
         });
         let mut blocks: Vec<&'a StageBlock> = blocks.filter(|block| !self.has_text_inside(block)).collect();
         while !blocks.is_empty() {

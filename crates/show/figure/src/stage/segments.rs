@@ -3,7 +3,7 @@
 use blockyard_record::{BlockId, BlockState, PoolKind};
 
 use super::draw::Painter;
-use super::{Change, StageBlock, StageSegment};
+use super::{Change, Leaders, StageBlock, StageForm, StageSegment};
 use crate::conversions::{bytes_f64, px};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
@@ -59,7 +59,7 @@ impl Painter<'_> {
         let mut narrow = NarrowBlocks::default();
         // A block in use that is wider than to scale lies over its neighbor.
         let mut blocks: Vec<&StageBlock> = stage.blocks.iter().collect();
-        if stage.has_few_blocks {
+        if stage.leaders == Leaders::Each {
             blocks.sort_by_key(|block| block.state.is_active());
         }
         for block in blocks {
@@ -79,8 +79,8 @@ impl Painter<'_> {
         let has_labels = !self.is_projected();
         let mut before = None;
         for (index, segment) in stage.segments.iter().enumerate().filter(|_| has_labels) {
-            // The last label may go on below the free part.
-            let is_last = index + 1 == stage.segments.len();
+            // The label of a first or a second segment may go on below the free part.
+            let is_last = index + 1 == stage.segments.len() && index < 2;
             self.draw_segment_label(segment, before, if is_last { self.ruler.width_px } else { 0.0 });
             before = Some(segment);
         }
@@ -115,7 +115,7 @@ impl Painter<'_> {
         // A changed block is visible, however small.
         let least = match block.change {
             Some(_) => 2.0,
-            None if self.stage.has_few_blocks && block.state.is_active() => LED_PX,
+            None if self.stage.leaders == Leaders::Each && block.state.is_active() => LED_PX,
             None => 0.5,
         };
         Some(Rect { width_px: rect.width_px.max(least), ..rect })
@@ -167,7 +167,7 @@ impl Painter<'_> {
             return;
         };
         let Some(text) = fitted(name, text_px, Weight::Bold, room) else { return };
-        if self.stage.has_leaders && text != name {
+        if self.stage.leaders != Leaders::None && text != name {
             return;
         }
         let used = text_width_px(&text, text_px, Weight::Bold) + 7.0;
@@ -278,6 +278,13 @@ impl Painter<'_> {
         let y = self.metrics.segments_y_px();
         let rect = Rect::new(left + 1.0, y, right - left - 2.0, self.metrics.segment_px);
         self.scene.add_frame(rect, Role::Grid, Dash::Dashed, 1.0);
+        let text_px = self.metrics.text_px;
+        let words = self.free_below.take();
+        let fits = |words: &String| text_width_px(words, text_px, Weight::Normal) <= rect.width_px - 10.0;
+        if let Some(words) = words.filter(fits) {
+            let at = Point::new(rect.x_px + 5.0, baseline(rect.center().y_px, text_px));
+            self.scene.add_text(at, words, TextStyle::new(Role::TextMuted, text_px));
+        }
     }
 
     /// The failed request to scale, beside the memory that was free for it.
@@ -285,8 +292,9 @@ impl Painter<'_> {
         let Some(failed) = self.stage.failed else { return };
         let text_px = self.metrics.text_px;
         let width_px = self.metrics.width_px;
+        let is_small = self.view.form == StageForm::Small;
         let top = self.metrics.failure_y_px() + text_px * 0.4;
-        let height = text_px * 2.6;
+        let height = text_px * if is_small { 1.8 } else { 2.6 };
         let needed = bytes_f64(failed.segment_size);
         let start = self.stage.reserved();
         let width = self.ruler.span_px(needed).max(8.0);
@@ -317,7 +325,7 @@ impl Painter<'_> {
         }
         // The three brackets of a process and the request are four labels.
         let is_full = self.is_projected() && self.stage.non_pytorch_bytes.is_some();
-        let room = if is_full { 0.0 } else { width_px };
+        let room = if is_full || is_small { 0.0 } else { width_px };
         let reasons = [
             format!(
                 "free on the device {}, largest cached block it may use {}",

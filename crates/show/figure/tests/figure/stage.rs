@@ -134,11 +134,11 @@ fn texts_with_leaders(program: Program, form: StageForm, width_px: f32) -> Vec<S
     let recording = program.recording();
     let steps = recording.step_count();
     let state = recording.state_at(recording.step(steps - 1).unwrap().end).unwrap();
-    let stage = Stage::new(&state, &recording, &Changes::default(), None, &|_| None).with_leaders();
+    let figure = Stage::new(&state, &recording, &Changes::default(), None, &|_| None).with_leaders();
     let view = StageView { form, ..StageView::default() };
-    let found = clashes(&stage, &view, width_px);
+    let found = clashes(&figure, &view, width_px);
     assert!(found.is_empty(), "{form:?}: {found:#?}");
-    let scene = stage.scene(&view, width_px);
+    let scene = figure.scene(&view, width_px);
     scene.marks.iter().filter_map(text_of).map(str::to_owned).collect()
 }
 
@@ -195,6 +195,11 @@ fn a_narrow_area_of_a_small_stage_has_its_name() {
     program.alloc("a", Bytes::mib(106));
     let texts = texts_with_leaders(program, StageForm::Small, 360.0);
     assert!(texts.contains(&"free".to_owned()), "{texts:?}");
+    // A sliver has its words at the end of the area before it.
+    let mut program = Program::new(Bytes::mib(1792));
+    program.alloc("a", Bytes::mib(1730));
+    let texts = texts_with_leaders(program, StageForm::Small, 360.0);
+    assert!(texts.contains(&"62 MiB free".to_owned()), "{texts:?}");
 }
 
 #[test]

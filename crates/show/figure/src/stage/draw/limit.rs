@@ -12,8 +12,14 @@ use crate::text_width::text_width_px;
 
 impl Painter<'_> {
     /// The free bytes of the device in two parts: bytes that the process may still reserve, and bytes beyond
-    /// its limit. Returns whether the ruler reaches the limit.
-    pub(super) fn draw_free_within_limit(&mut self, from: f64, free: Bytes) -> bool {
+    /// its limit. `before` is the area before them, with the pixels that its words take. Returns whether the
+    /// ruler reaches the limit.
+    pub(super) fn draw_free_within_limit(
+        &mut self,
+        from: f64,
+        free: Bytes,
+        before: Option<(Rect, f32)>,
+    ) -> bool {
         let stage = self.stage;
         let Some(limit) = stage.limit.filter(|limit| limit.highest < stage.shown) else { return false };
         let Metrics { bar_px, width_px, .. } = self.metrics;
@@ -29,7 +35,9 @@ impl Painter<'_> {
             let at_most = if limit.lowest < limit.highest { ", at most" } else { "" };
             let words =
                 [format!("free within the limit{at_most}"), format!("free{at_most}"), "free".to_owned()];
-            self.draw_class_text(BreakdownClass::Free, within, &words, &rect);
+            if self.draw_class_text(BreakdownClass::Free, within, &words, &rect) <= 0.0 {
+                self.draw_free_before(within, before);
+            }
         }
         let end = self.ruler.x_px(bytes_f64(stage.capacity)).round().min(width_px);
         let mut beyond = Rect::new(middle, y, (end - middle).max(1.0), bar_px);
@@ -69,7 +77,8 @@ impl Painter<'_> {
         let wide = |text: &str| text_width_px(text, text_px, Weight::Normal);
         let width = wide(&format!("limit {}", limit.range_text()));
         let left_px = self.ruler.left_px;
-        let whole = self.name_px("allocated") + wide(&self.stage.numbers.allocated.to_string());
+        let whole =
+            self.name_px(self.stage.allocated_name()) + wide(&self.stage.numbers.allocated.to_string());
         let end = self.ruler.x_px(self.stage.allocated());
         // The place of the words is computed as in `draw_bracket`.
         let words = (left_px.midpoint(end) - whole / 2.0).min(width_px - whole).max(left_px).round();
