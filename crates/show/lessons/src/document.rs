@@ -223,7 +223,7 @@ impl Fence<'_> {
 
 /// The word after a fence whose lines the reader of a chapter does not see.
 pub(crate) const HIDDEN: &str = "hidden";
-/// The word after a fence whose figure stands at the peak of the lines.
+/// The word after a fence whose figure shows the peak of the lines.
 pub(crate) const AT_PEAK: &str = "peak";
 
 impl<'t> Document<'t> {

@@ -58,7 +58,7 @@ pub(crate) struct ParsedCard {
     /// The lines of the run that the card plays, from 1; the whole run for a run that is played again.
     lines: Lines,
     pub(crate) steps: std::ops::Range<usize>,
-    /// Whether the figure stands at the peak of the steps, and not at their end.
+    /// Whether the figure shows the peak of the steps, and not their end.
     pub(crate) is_at_peak: bool,
     /// The non-PyTorch memory of the process from this card on, and where the file says so.
     pub(crate) non_pytorch: Option<(Measure, Position)>,
