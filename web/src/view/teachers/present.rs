@@ -7,9 +7,9 @@ use crate::session::Session;
 
 /// The keys of a presentation, and what a class sees.
 const IN_THE_ROOM: &str = "<dl class=\"glossary\" data-testid=\"in-the-room\">
-<dt>Page down, Space, a clicker</dt><dd>First the answer to a question, then the next card, then the next lesson. <b>Page up</b> goes back. Homework is left out.</dd>
+<dt>Page down, Space, a clicker</dt><dd>The end of a card that plays, the answer to a question, the next card, the next lesson. <b>Page up</b> goes back. Homework is left out.</dd>
 <dt>S: slider</dt><dd>Then the arrow keys move it, and the figure and the sentence move with it. With Shift, one place at a time.</dd>
-<dt>N: speaker's window</dt><dd>A second window with the answer and its reason, the hints and a solution of an exercise, the words of the card, the next card and the clock. Move it to your own screen; then <b>F</b> gives the first the whole screen \
+<dt>N: speaker's window</dt><dd>A second window with the answer and its reason, the hints, common mistakes and a solution of an exercise, the words of the card, the next card and the clock. Move it to your own screen; then <b>F</b> gives the first the whole screen \
 again. The class never sees it.</dd>
 <dt>Q: QR code</dt><dd>Phones open the card on the screen. Each phone says at once whether its answer is right. Count hands: the page has no server, so no answer reaches you.</dd>
 <dt>B, T, Escape</dt><dd>A dark screen, until any key. The clock shown or hidden. The end.</dd>
