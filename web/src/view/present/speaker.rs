@@ -134,11 +134,8 @@ fn content(session: Session) -> String {
     let _ = write!(html, "</section><section><h2>On the card</h2>{}", words.collect::<String>());
     html += "</section><section><h2>Next</h2><p>";
     let next = lessons.next_card(&lesson, card).and_then(|next| lesson.cards.get(next));
-    let pause = || match lessons.plan.with(|plan| plan.break_after().is_some_and(|last| last.id == lesson.id))
-    {
-        true => format!("A break of {BREAK_MINUTES} min. "),
-        false => String::new(),
-    };
+    let is_break = || lessons.plan.with(|plan| plan.break_after().is_some_and(|last| last.id == lesson.id));
+    let pause = || if is_break() { format!("A break of {BREAK_MINUTES} min. ") } else { String::new() };
     let next = match (is_asked, next) {
         (true, _) => "The answer.".to_owned(),
         (false, Some(next)) => match &next.question {

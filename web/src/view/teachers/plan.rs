@@ -79,7 +79,7 @@ fn planned_of(text: &str) -> Option<PlannedLesson> {
     let exercise = if lesson.has_exercise() { ExerciseUse::Homework } else { ExerciseUse::LeftOut };
     let id = lesson.id().to_owned();
     let is_other = PlannedLesson::of_course(&id).is_none();
-    is_other.then(|| PlannedLesson { id, own: Some(own), is_at_home: false, exercise })
+    is_other.then_some(PlannedLesson { id, own: Some(own), is_at_home: false, exercise })
 }
 
 /// Takes a lesson into the plan, or leaves it out.
