@@ -133,8 +133,10 @@ impl StackTable {
         if let Some(number) = self.frame_numbers.get(&(code.addr(), line)) {
             return Some(*number);
         }
-        let name = self.stacks.intern_text(&api.text_of(code, c"co_name"))?;
-        let filename = self.stacks.intern_text(&api.text_of(code, c"co_filename"))?;
+        // SAFETY: Python's lock is held, and the caller has a reference to the code object.
+        let texts = unsafe { [api.text_of(code, c"co_name"), api.text_of(code, c"co_filename")] };
+        let [name, filename] = texts.map(|text| self.stacks.intern_text(&text));
+        let (name, filename) = (name?, filename?);
         let frame = self.stacks.intern_frame(name, filename, u32::try_from(line).unwrap_or(0))?;
         // SAFETY: Python's lock is held. The reference is never given back, see `frame_numbers`.
         unsafe { (api.add_reference)(code) };

@@ -85,9 +85,12 @@ pub fn api() -> Option<&'static Api> {
 }
 
 impl Api {
-    /// An attribute of an object that lives, as a text; empty if it is not a text. The caller has Python's lock.
-    pub fn text_of(&self, object: Object, name: &CStr) -> String {
-        // SAFETY: Python's lock is held, the object lives, and the characters live as long as the value.
+    /// An attribute of an object as a text; empty if it is not a text.
+    ///
+    /// # Safety
+    /// The caller has Python's lock, and the object lives.
+    pub unsafe fn text_of(&self, object: Object, name: &CStr) -> String {
+        // SAFETY: the caller's promise; the characters live as long as the value.
         unsafe {
             let value = (self.attribute)(object, name.as_ptr());
             if value.is_null() {
