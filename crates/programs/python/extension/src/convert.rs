@@ -146,6 +146,9 @@ fn slice_value(slice: &Bound<'_, PySlice>) -> PyResult<Value> {
                     PyRuntimeError::new_err("the bound of a slice lies on the GPU and is not known")
                 })
             }
+            Value::Scalar(Scalar::Unknown(_)) => Err(PyRuntimeError::new_err(
+                "the bound of a slice lies on the GPU or is random, and is not known here; use a number in its place",
+            )),
             _ => Err(PyTypeError::new_err(
                 "slice indices must be integers or None or have an __index__ method",
             )),

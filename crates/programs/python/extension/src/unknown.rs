@@ -1,7 +1,7 @@
-//! Numbers that are not known stay unknown in `float(x)`, `int(x)`, `"%.4f" % x` and `values[x]`, where Python itself
-//! would ask for the number.
+//! Numbers that are not known stay unknown in `float(x)`, `int(x)`, `bool(x)`, `"%.4f" % x` and `values[x]`, where
+//! Python itself would ask for the number.
 //!
-//! The first three are functions of Python's own classes, which a program cannot replace. [`patch`] replaces them in
+//! The first four are functions of Python's own classes, which a program cannot replace. [`patch`] replaces them in
 //! the classes' tables of functions.
 #![expect(unsafe_code, reason = "the tables of functions of Python's classes are structures of C")]
 
@@ -13,7 +13,7 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::type_object::PyTypeInfo;
-use pyo3::types::{PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 
 use crate::objects;
 use crate::tensor::PyTensor;
@@ -88,6 +88,8 @@ thread_local! {
     static PERCENT: Cell<Option<ffi::binaryfunc>> = const { Cell::new(None) };
     /// Python's own function for `float(value)`.
     static FLOAT: Cell<Option<ffi::newfunc>> = const { Cell::new(None) };
+    /// Python's own function for `bool(value)`.
+    static BOOL: Cell<Option<ffi::newfunc>> = const { Cell::new(None) };
     /// Python's own function for `int(value)`.
     static INT: Cell<Option<ffi::newfunc>> = const { Cell::new(None) };
 }
@@ -152,7 +154,7 @@ unsafe extern "C" fn percent(text: *mut ffi::PyObject, values: *mut ffi::PyObjec
     }
 }
 
-/// `float(value)` or `int(value)` of an unknown number is unknown, too; `None` where Python's own function is to run.
+/// `float(value)`, `int(value)` or `bool(value)` of an unknown number is unknown, too; `None` where Python's own function is to run.
 /// A tensor is asked by `method`, whose known answers are of the class `T`.
 fn unknown_number<'py, T: PyTypeInfo>(
     arguments: &Bound<'py, PyAny>,
@@ -194,6 +196,15 @@ unsafe extern "C" fn new_int(
 ) -> *mut ffi::PyObject {
     // SAFETY: Python calls the function while it is attached, and keeps the arguments alive.
     unsafe { new_number::<PyInt>(class, [arguments, keywords], "__int__", is_number_unknown, INT.get()) }
+}
+
+unsafe extern "C" fn new_bool(
+    class: *mut ffi::PyTypeObject,
+    arguments: *mut ffi::PyObject,
+    keywords: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls the function while it is attached, and keeps the arguments alive.
+    unsafe { new_number::<PyBool>(class, [arguments, keywords], "_bool", is_number_unknown, BOOL.get()) }
 }
 
 /// Creates a number of the class `T`, by Python's `own` function where no argument is unknown.
@@ -240,7 +251,7 @@ fn item<'py>(values: Bound<'py, PyAny>, key: Bound<'py, PyAny>) -> PyResult<Boun
     values.get_item(key)
 }
 
-/// Replaces Python's functions for `text % values`, `float(value)` and `int(value)`, once.
+/// Replaces Python's functions for `text % values`, `float(value)`, `int(value)` and `bool(value)`, once.
 #[pyfunction]
 fn patch() {
     if PERCENT.get().is_some() {
@@ -255,6 +266,7 @@ fn patch() {
         for (class, own, new) in [
             (&raw mut ffi::PyFloat_Type, &FLOAT, new_float as ffi::newfunc),
             (&raw mut ffi::PyLong_Type, &INT, new_int),
+            (&raw mut ffi::PyBool_Type, &BOOL, new_bool),
         ] {
             let table = class.cast::<TypeObject>();
             own.with(|own| own.set((*table).new.replace(new)));

@@ -261,7 +261,7 @@ class ndarray:
 
     def __bool__(self):
         if self.size == 1:
-            return bool(self._all()[0])
+            return self._all()[0].__bool__()
         if self.size == 0:
             raise ValueError("The truth value of an empty array is ambiguous. Use `array.size > 0` to check it.")
         raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")

@@ -215,7 +215,7 @@ def _truth(name, decides):
             return decides if is_decided else None
 
         def one(lane):
-            return decides if _builtins.any(bool(value) is decides for value in lane) else not decides
+            return decides if _builtins.any(value.__bool__() is decides for value in lane) else not decides
 
         return _over(asarray(a), axis, keepdims, B1, one, special, False)
 

@@ -64,7 +64,7 @@ class NearNumber:
         return known if known is not None else self._refuse()
 
     def __bool__(self):
-        return True if self.low > 0 or self.high < 0 else bool(UnknownNumber())
+        return True if self.low > 0 or self.high < 0 else UnknownNumber().__bool__()
 
     def _refuse(self, *arguments):
         raise ValueError(

@@ -26,7 +26,6 @@ _ADVICE = {
     "quantization": _QUANTIZED,
     "ao": _QUANTIZED,
     "forward_ad": "use torch.autograd.grad",
-    "gradcheck": f"it compares values, which are not computed here; leave the check out, or {_DRY_RUN}",
     "futures": "a program here is one process; call the function itself",
     "while_loop": "use a while",
     "view_as_complex": _COMPLEX,

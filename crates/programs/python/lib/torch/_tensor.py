@@ -220,6 +220,9 @@ class Tensor(TensorBase):
         return self.item()
 
     def __bool__(self):
+        return self._number("bool").__bool__()
+
+    def _bool(self):
         return bool(self._number("bool"))
 
     def __int__(self):

@@ -128,9 +128,11 @@ class UnknownNumber:
     is_integer = as_integer_ratio = hex = _refuse
 
     def _of(self, kind):
-        """What `int` or `float` gives of this number."""
+        """What `int`, `float` or `bool` gives of this number."""
         import torch
 
+        if kind is bool:
+            return UnknownComparison()
         if kind is int:
             return UnknownNumber(torch.int64)
         return self if self.dtype is None or self.dtype.is_floating_point else UnknownNumber()

@@ -139,3 +139,25 @@ fn lines_that_print_after_an_assumed_branch_are_noted() {
     let noted: Vec<_> = noted.map(|note| (note.line, note.text.contains("depends on line 5"))).collect();
     assert_eq!(noted, [(10, true), (13, true), (14, true), (16, false)]);
 }
+
+/// The texts are those of an H200.
+#[test]
+fn recurrent_layers_say_that_a_state_lies_elsewhere_and_files_without_versions_count_no_batches() {
+    let (printed, finished) = run(
+        "import torch\nfrom torch import nn\nlstm = nn.LSTM(2, 3, batch_first=True).cuda()\n\
+         x, state = torch.ones(1, 4, 2, device='cuda'), torch.zeros(1, 1, 3)\n\
+         for input, hx in ((x, (state, state)), (x.cpu(), None)):\n    try:\n        lstm(input, hx)\n    except RuntimeError as error:\n        print(error)\n\
+         norm = nn.BatchNorm1d(2)\nprint(norm.load_state_dict({'weight': norm.weight}, strict=False).missing_keys)\n\
+         hooks = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1)).cuda()\n\
+         hooks[2].register_full_backward_hook(lambda module, inputs, outputs: print(inputs[0].shape, outputs[0].shape))\n\
+         hooks(torch.ones(4, 2, device='cuda')).sum().backward()\n\
+         print(torch.ones(2).round(decimals=2).shape, torch.autograd.gradcheck(torch.sin, (x,)))\n",
+    );
+    assert_eq!(finished.traceback, None);
+    assert_eq!(
+        printed,
+        "Input and hidden tensors are not at the same device, found input tensor at cuda:0 and hidden tensor at cpu\n\
+         Input and parameter tensors are not at the same device, found input tensor at cpu and parameter tensor at cuda:0\n\
+         ['bias', 'running_mean', 'running_var']\ntorch.Size([4, 2]) torch.Size([4, 1])\ntorch.Size([2]) ?\n"
+    );
+}

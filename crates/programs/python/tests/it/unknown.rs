@@ -17,9 +17,15 @@ fn a_whole_number_of_an_unknown_number_is_unknown_until_a_size_is_made_of_it() {
     let (printed, finished) = run("import torch\nx = torch.ones(2, device='cuda').sum()\n\
                                    print(int(x), f'{int(x.item()):5d}', int(x) // 2, int('12', 16), int(3.7), int(True), int(torch.tensor(5)))\n\
                                    print(torch.roll(torch.ones(4, device='cuda'), int(x)).shape, isinstance(7, int), int())\n\
+                                   print(bool(x > 1), bool((x > 1).item()), bool(x), bool([]), bool(torch.tensor(0)), bool(torch.tensor(2.5)))\n\
+                                   if bool(x > 1):\n    print('wrong')\nassert bool(x > 1)\n\
                                    class Large(int):\n    pass\n\
                                    print(Large(4), int(b'5'), int(' 6 '))\ntorch.zeros(int(x))\n");
-    assert_eq!(printed, "?     ? ? 18 3 1 5\ntorch.Size([4]) True 0\n4 5 6\n", "{:?}", finished.traceback);
+    assert_eq!(
+        printed, "?     ? ? 18 3 1 5\ntorch.Size([4]) True 0\n? ? ? False False True\n4 5 6\n",
+        "{:?}",
+        finished.traceback
+    );
     assert!(finished.traceback.is_some_and(|text| text.contains("depends on a value")));
 }
 

@@ -86,6 +86,8 @@ def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
 
 def load_state_dict(self, state_dict, strict=True, assign=False):
     missing, unexpected, errors, used = [], [], [], set()
+    # A plain dictionary has no versions, as a file from before batches were counted.
+    has_versions = isinstance(state_dict, OrderedDict)
     state_dict = OrderedDict(state_dict)
 
     def load(module, prefix):
@@ -105,7 +107,8 @@ def load_state_dict(self, state_dict, strict=True, assign=False):
         for name, param in own.items():
             key = prefix + name
             if key not in state_dict:
-                missing.append(key)
+                if has_versions or name != "num_batches_tracked":
+                    missing.append(key)
                 continue
             used.add(key)
             input_param = state_dict[key]

@@ -121,6 +121,14 @@ class RNNBase(Module):
                 raise RuntimeError(f"Expected {name} size {expected}, got {list(state.shape)}")
 
     def _run(self, *first, last=()):
+        input, hidden = first[0], first[-1]
+        for kind, tensors in (("hidden", hidden), ("parameter", self._flat_weights)):
+            for tensor in tensors if isinstance(tensors, list) else [tensors]:
+                if tensor.device != input.device:
+                    raise RuntimeError(
+                        f"Input and {kind} tensors are not at the same device, found input tensor at {input.device} and "
+                        f"{kind} tensor at {tensor.device}"
+                    )
         settings = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         return getattr(torch, self.mode.lower())(*first, self._flat_weights, *settings, *last)
 
