@@ -231,7 +231,7 @@ fn exercise_job(exercise: &Exercise, source: String) -> ProgramJob {
         source,
         arguments: Vec::new(),
         gpu: exercise.profile.clone(),
-        release: Release::LATEST,
+        release: Release::OF_RECORDED_OPERATORS,
         capacity: Some(exercise.capacity),
         counts_non_pytorch: false,
         conf: exercise.conf.clone(),

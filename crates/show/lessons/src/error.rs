@@ -213,7 +213,7 @@ pub enum LessonErrorKind {
     /// The comments around the lines that the reader may change are missing, repeated or in the wrong order.
     #[error("\"{from}\" and then \"{to}\" occur once each, or not at all", from = crate::exercise::REGION_FROM, to = crate::exercise::REGION_TO)]
     Region,
-    /// A goal is no condition, and no other goal.
+    /// Neither a condition nor another goal can be read in a goal.
     #[error("there is no goal \"{found}\"{known}")]
     UnknownGoal {
         /// The words.

@@ -96,6 +96,10 @@ impl Exercise {
             PYTHON => (ExerciseLanguage::Python, Workload::default()),
             _ => (ExerciseLanguage::Workload, parse_start(start, &text)?),
         };
+        let release = match language {
+            ExerciseLanguage::Python => Release::OF_RECORDED_OPERATORS,
+            ExerciseLanguage::Workload => Release::LATEST,
+        };
         // The lines of a workload solve no program.
         if let Some(other) = solution.filter(|lines| (lines.language == PYTHON) != (start.language == PYTHON))
         {
@@ -114,8 +118,8 @@ impl Exercise {
             language,
             profile: around.profile.unwrap_or(DEFAULT_PROFILE).to_owned(),
             config: match settings {
-                Some(field) => config(field.at, &field.value, Release::LATEST)?,
-                None => AllocatorConfig::of(Release::LATEST),
+                Some(field) => config(field.at, &field.value, release)?,
+                None => AllocatorConfig::of(release),
             },
             region: region(&lines).ok_or_else(|| start.at.at(LessonErrorKind::Region))?,
             start: text,

@@ -135,7 +135,7 @@ async fn requests(program: &LessonProgram, on_bytes: impl Fn(f64)) -> Result<Str
         source: program.source.clone(),
         arguments: Vec::new(),
         gpu: program.profile.clone().unwrap_or_else(|| "h200".to_owned()),
-        release: Release::LATEST,
+        release: Release::OF_RECORDED_OPERATORS,
         capacity: Some(program.capacity),
         counts_non_pytorch: false,
         conf: program.conf.clone(),

@@ -64,7 +64,7 @@ pub(crate) fn with_requests(name: &str, text: String) -> anyhow::Result<String> 
         return Ok(text);
     };
     let failed = |why: String| anyhow!("{name}: the program of its cards: {why}");
-    let config = AllocatorConfig::parse(&program.conf, Release::LATEST);
+    let config = AllocatorConfig::parse(&program.conf, Release::OF_RECORDED_OPERATORS);
     let config = config.map_err(|error| failed(error.to_string()))?;
     let (ended, _) =
         run(&settings(program.profile.as_deref(), program.capacity, config)?, name, &program.source)?;

@@ -498,7 +498,7 @@ mod tests {
         let solved = batch(1, "") + &batch(2, "free a1\n");
         assert_eq!(
             found(&kept, &solved).unwrap(),
-            "line 6, `c2 = alloc 1 KiB`, makes `c2` (1 KiB) while `a1` is still held: a name keeps it; free it first"
+            "line 6, `c2 = alloc 1 KiB`, makes `c2` (1 KiB) while `a1` is still held: a name keeps it | free it first"
         );
     }
 
