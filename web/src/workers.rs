@@ -142,12 +142,10 @@ impl PageWorker {
             on_message(match message {
                 WorkerMessage::Ready => WorkerMessage::Ready,
                 WorkerMessage::Failed(why) => WorkerMessage::Failed(why),
-                WorkerMessage::Reply(bytes) => {
-                    match postcard::from_bytes(&bytes.unchecked_into::<Uint8Array>().to_vec()) {
-                        Ok(reply) => WorkerMessage::Reply(reply),
-                        Err(error) => WorkerMessage::Failed(error.to_string()),
-                    }
-                }
+                WorkerMessage::Reply(bytes) => match postcard::from_bytes(&self::bytes(bytes)) {
+                    Ok(reply) => WorkerMessage::Reply(reply),
+                    Err(error) => WorkerMessage::Failed(error.to_string()),
+                },
             });
         })
     }
@@ -204,6 +202,11 @@ impl Drop for PageWorker {
         self.is_ended.set(true);
         self.worker.terminate();
     }
+}
+
+/// The bytes of a reply.
+pub(crate) fn bytes(reply: JsValue) -> Vec<u8> {
+    reply.unchecked_into::<Uint8Array>().to_vec()
 }
 
 /// An object with these members.

@@ -12,6 +12,7 @@ use wasm_bindgen::prelude::*;
 use web_sys::Blob;
 
 use crate::browser;
+use crate::view::parts;
 use crate::workers::{self, PageWorker, WorkerMessage, WorkerModule};
 
 /// The pool has at most this many workers. More workers would wait for each other.
@@ -126,7 +127,7 @@ pub(super) fn report(
     let Some(worker) = workers::REPORTS.with(WorkerModule::start) else {
         return on_reply(Err(TaskError::NoWorkers));
     };
-    let reporter = Reporter { worker: worker.listen(receive_from_reporter), on_reply: Rc::new(on_reply) };
+    let reporter = Reporter { worker: listen(worker, receive_from_reporter), on_reply: Rc::new(on_reply) };
     reporter.worker.send(&message);
     REPORTER.set(Some(reporter));
 }
@@ -143,6 +144,21 @@ fn receive_from_reporter(message: WorkerMessage<LabReply>) {
     if let Some(on_reply) = on_reply {
         on_reply(reply);
     }
+}
+
+/// Calls `on_message` with each message of the worker.
+fn listen(worker: PageWorker, on_message: impl Fn(WorkerMessage<LabReply>) + 'static) -> PageWorker {
+    let on_message = Rc::new(on_message);
+    worker.listen_raw(move |message| match message {
+        WorkerMessage::Ready => on_message(WorkerMessage::Ready),
+        WorkerMessage::Failed(why) => on_message(WorkerMessage::Failed(why)),
+        WorkerMessage::Reply(bytes) => {
+            let on_message = on_message.clone();
+            parts::read_lab_reply(workers::bytes(bytes), move |reply| {
+                on_message(reply.map_or_else(WorkerMessage::Failed, WorkerMessage::Reply));
+            });
+        }
+    })
 }
 
 /// The reply in a message; `None` for the message that a worker is ready.
@@ -213,7 +229,7 @@ impl WorkerPool {
         self.last_number += 1;
         let number = self.last_number;
         let worker = workers::QUESTIONS.with(WorkerModule::start)?;
-        let worker = worker.listen(move |message| receive(number, message));
+        let worker = listen(worker, move |message| receive(number, message));
         self.members.push(PoolWorker { worker, number, run_data: None, task: None });
         Some(self.members.len() - 1)
     }

@@ -7,6 +7,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use blockyard_worker::questions::LabReply;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -127,6 +128,10 @@ function!(
     lab_question in workbench(session: Session) -> () => session.lab().ask_here()
 );
 function!(
+    /// Reads the reply of a worker to a question of the lab.
+    lab_reply in workbench(bytes: Vec<u8>) -> Result<LabReply, postcard::Error> => postcard::from_bytes(&bytes)
+);
+function!(
     /// Follows the programs that run beside the page.
     programs in workbench(session: Session, name: String) -> () => session.live().follow(name)
 );
@@ -165,6 +170,17 @@ pub(crate) fn with_lessons(then: impl FnOnce(Result<LessonModule, LoadError>) + 
 /// question's code nor the workbench can be loaded, so the question is dropped.
 pub(crate) fn ask_lab(session: Session) {
     when_ready(lab_question(session), drop);
+}
+
+/// Calls `then` with the reply in a worker's message, or with why there is none. The code that reads answers is
+/// where they are shown.
+pub(crate) fn read_lab_reply(bytes: Vec<u8>, then: impl FnOnce(Result<LabReply, String>) + 'static) {
+    when_ready(lab_reply(bytes), |read| {
+        then(match read {
+            Ok(reply) => reply.map_err(|error| error.to_string()),
+            Err(_) => Err("the part of the page that reads answers could not be loaded".to_owned()),
+        });
+    });
 }
 
 /// Follows the programs that run beside the page. Without the command that serves it, the page has no code.
