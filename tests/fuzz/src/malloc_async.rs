@@ -3,7 +3,7 @@
 use blockyard_allocator::{AllocError, MallocAsyncAllocation, MallocAsyncAllocator};
 use blockyard_device::DeviceMemory as _;
 use blockyard_record::{BlockState, Bytes, DeviceAddr, Snapshot, Stats};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 
 use crate::failing::FailingDevice;
 use crate::follower::Follower;
@@ -54,7 +54,7 @@ impl World {
     fn new(input: &mut Input<'_>) -> Self {
         let capacity = input.capacity();
         let has_pages = input.byte() != 0;
-        let config: AllocatorConfig = "backend:cudaMallocAsync".parse().unwrap();
+        let config = AllocatorConfig::parse("backend:cudaMallocAsync", Release::default()).unwrap();
         let allocator = |has_pages| {
             let sink = Follower::new(capacity, &config);
             MallocAsyncAllocator::new(FailingDevice::new(capacity, has_pages), config.clone(), sink)

@@ -3,7 +3,7 @@
 use blockyard_allocator::BackendAllocator;
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, NullSink, StreamId};
-use blockyard_rules::{AllocatorConfig, Environment};
+use blockyard_rules::{AllocatorConfig, Environment, Release};
 
 const MIB: u64 = 1 << 20;
 
@@ -12,10 +12,10 @@ const MIB: u64 = 1 << 20;
 /// allocator works with it.
 pub fn options(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let found = text.parse::<AllocatorConfig>();
+    let found = AllocatorConfig::parse(&text, Release::default());
     if let Ok(config) = &found {
         assert_eq!(config.text(), text);
-        assert_eq!(text.parse::<AllocatorConfig>().as_ref(), Ok(config));
+        assert_eq!(AllocatorConfig::parse(&text, Release::default()).as_ref(), Ok(config));
         check_values(config);
         check_again(config);
     }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, StreamId};
 use blockyard_replay::{RunSettings, run};
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::edit::{EditAction, EditError, insert};
 use blockyard_workload::{Request, TensorId, Workload, parse_size};
 
@@ -48,7 +49,7 @@ fn check_names(workload: &Workload) {
 fn check_run(workload: &Workload) {
     let settings = RunSettings {
         title: String::new(),
-        config: "expandable_segments:False".parse().unwrap(),
+        config: AllocatorConfig::parse("expandable_segments:False", Release::default()).unwrap(),
         capacity: Bytes::mib(100),
     };
     let recording = run(workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();

@@ -8,7 +8,7 @@ use blockyard_rules::{AllocatorConfig, Release};
 type Allocator = CachingAllocator<VirtualDevice, Vec<Event>>;
 
 fn allocator(capacity: Bytes, conf: &str) -> Allocator {
-    let config: AllocatorConfig = conf.parse().unwrap();
+    let config = AllocatorConfig::parse(conf, Release::default()).unwrap();
     CachingAllocator::new(VirtualDevice::new(capacity), config, Vec::new())
 }
 

@@ -119,7 +119,7 @@ fn snapshots_and_pools_are_refused_and_change_nothing() {
     assert!(
         played.messages()[0].starts_with("Calling snapshot with backend:cudaMallocAsync is not meaningful.")
     );
-    let config: AllocatorConfig = "backend:cudaMallocAsync".parse().unwrap();
+    let config = AllocatorConfig::parse("backend:cudaMallocAsync", Release::default()).unwrap();
     assert_eq!(config.backend(), Backend::CudaMallocAsync);
     let mut allocator = BackendAllocator::new(VirtualDevice::new(Bytes::gib(1)), config, Vec::<Event>::new());
     let refused = allocator.create_pool(blockyard_allocator::PoolOptions::default()).unwrap_err();

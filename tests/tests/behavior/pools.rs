@@ -298,7 +298,7 @@ fn a_lent_block_is_split_as_if_segments_did_not_expand() {
 
 #[test]
 fn the_snapshot_of_a_pool_ends_at_the_first_gap_of_an_expandable_segment() {
-    let config: AllocatorConfig = "expandable_segments:True".parse().unwrap();
+    let config = AllocatorConfig::parse("expandable_segments:True", Release::default()).unwrap();
     let mut allocator = CachingAllocator::new(VirtualDevice::new(Bytes::gib(1)), config, Vec::new());
     let pool = allocator.create_pool(PoolOptions::default());
     let [low, middle, high] = [(); 3].map(|()| allocate(&mut allocator, Bytes::mib(20), Some(pool)).unwrap());

@@ -3,7 +3,7 @@
 use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, Event, Snapshot, Stats, StreamId};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 
 fn backend(capacity: Bytes) -> BackendAllocator<VirtualDevice, Vec<Event>> {
     BackendAllocator::new(VirtualDevice::new(capacity), AllocatorConfig::default(), Vec::new())
@@ -58,7 +58,7 @@ fn the_memory_fraction_reads_back_as_whole_bytes_of_the_device() {
 
 #[test]
 fn the_fraction_among_the_settings_counts_only_when_the_allocator_is_made() {
-    let config = "per_process_memory_fraction:0.5".parse().unwrap();
+    let config = AllocatorConfig::parse("per_process_memory_fraction:0.5", Release::default()).unwrap();
     let mut allocator =
         CachingAllocator::new(VirtualDevice::new(Bytes::mib(64)), config, Vec::<Event>::new());
     assert_eq!(allocator.memory_limit(), Some(Bytes::mib(32)));

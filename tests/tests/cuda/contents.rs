@@ -2,6 +2,7 @@
 
 use blockyard_allocator::CachingAllocator;
 use blockyard_record::Bytes;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_tests::cuda::{CudaMemory, on_cuda};
 use blockyard_tests::workload::{EventCounts, RandomWorkload, check_reuse_waits, run};
 
@@ -16,7 +17,11 @@ const PLAN: RandomWorkload = RandomWorkload {
 fn counted(conf: &str, is_enough: impl Fn(EventCounts) -> bool) {
     on_cuda(|device| {
         let memory = CudaMemory::new(device);
-        let mut allocator = CachingAllocator::new(memory, conf.parse().unwrap(), EventCounts::default());
+        let mut allocator = CachingAllocator::new(
+            memory,
+            AllocatorConfig::parse(conf, Release::default()).unwrap(),
+            EventCounts::default(),
+        );
         for seed in 1..=2 {
             let report = run(&mut allocator, PLAN.with_seed(seed)).unwrap();
             let faults: Vec<String> = report.faults.iter().take(5).map(ToString::to_string).collect();
@@ -62,7 +67,11 @@ fn a_block_is_not_used_again_before_its_streams_are_done() {
     for conf in ["", "expandable_segments:True"] {
         on_cuda(|device| {
             let memory = CudaMemory::new(device);
-            let mut allocator = CachingAllocator::new(memory, conf.parse().unwrap(), EventCounts::default());
+            let mut allocator = CachingAllocator::new(
+                memory,
+                AllocatorConfig::parse(conf, Release::default()).unwrap(),
+                EventCounts::default(),
+            );
             assert_eq!(check_reuse_waits(&mut allocator).unwrap(), []);
         });
     }

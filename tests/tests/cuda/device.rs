@@ -7,6 +7,7 @@ use blockyard_allocator::{CachingAllocator, SharedAllocator};
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_device_cuda::{CudaDevice, CudaOpenError, device_count, driver_version};
 use blockyard_record::{Bytes, NullSink, StreamId};
+use blockyard_rules::AllocatorConfig;
 use blockyard_tests::conformance;
 use blockyard_tests::cuda::{CudaMemory, on_cuda};
 
@@ -97,7 +98,7 @@ fn what_is_dropped_gives_everything_back() {
 #[test]
 fn calls_work_from_any_thread() {
     on_cuda(|device| {
-        let allocator = CachingAllocator::new(device, "".parse().unwrap(), NullSink);
+        let allocator = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
         let shared = Arc::new(SharedAllocator::new(allocator));
         thread::scope(|scope| {
             for stream in 0..4 {

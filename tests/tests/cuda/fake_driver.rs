@@ -9,6 +9,7 @@ use blockyard_allocator::CachingAllocator;
 use blockyard_device::{DeviceError, DeviceMemory};
 use blockyard_device_cuda::{CudaDevice, CudaError, CudaOpenError, Patterns};
 use blockyard_record::{Bytes, NullSink, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 /// The bytes of the device of the recordings.
 const RECORDED_MEMORY: &str = "150109880320";
@@ -186,7 +187,7 @@ fn memory_that_runs_out_is_reported_with_who_has_it() {
         assert_eq!(processes.len(), 9);
         assert_eq!((processes[1].process, processes[1].used), (Some(702), Bytes::mib(2)));
         assert_eq!((processes[8].process, processes[8].used), (None, Bytes::gib(3)));
-        let mut allocator = CachingAllocator::new(device, "".parse().unwrap(), NullSink);
+        let mut allocator = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
         let error = allocator.allocate(Bytes::gib(5), StreamId::DEFAULT).unwrap_err().to_string();
         let words = "Process 708 has 8.00 MiB memory in use. \
                      Including non-PyTorch memory, this process has 3.00 GiB memory in use. Of the allocated";

@@ -8,6 +8,7 @@ use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::trace::requests;
 use blockyard_record::{Bytes, DeviceAddr, Recording, TraceAction, TraceEntry};
 use blockyard_replay::{RunSettings, run_on, verify_on};
+use blockyard_rules::AllocatorConfig;
 use blockyard_tests::cuda::on_cuda;
 use blockyard_tests::fixtures::{DEFAULT, EXPANDABLE, POOLS, SETTINGS, recorded_run};
 
@@ -59,7 +60,11 @@ fn run_where_the_driver_likes(run: &RecordedRun, device: CudaDevice) -> Recordin
 }
 
 fn settings(run: &RecordedRun, capacity: Bytes) -> RunSettings {
-    RunSettings { title: run.meta.name.clone(), config: run.meta.conf.parse().unwrap(), capacity }
+    RunSettings {
+        title: run.meta.name.clone(),
+        config: AllocatorConfig::parse(&run.meta.conf, run.meta.release()).unwrap(),
+        capacity,
+    }
 }
 
 /// The trace without the free bytes that the driver reported when memory ran out, since a context and other

@@ -4,6 +4,7 @@ use std::fmt;
 
 use blockyard_record::{Bytes, PoolId, StreamId};
 use blockyard_replay::RunSettings;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{Request, TensorId, Workload};
 use proptest::collection::{SizeRange, vec};
 use proptest::option;
@@ -37,7 +38,8 @@ impl Case {
     pub(crate) fn settings(&self) -> RunSettings {
         RunSettings {
             title: "random".to_owned(),
-            config: self.config.parse().expect("the strategy draws settings that are modeled"),
+            config: AllocatorConfig::parse(&self.config, Release::default())
+                .expect("the strategy draws settings that are modeled"),
             capacity: self.capacity,
         }
     }

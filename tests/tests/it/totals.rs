@@ -9,7 +9,7 @@ use blockyard_record::{Bytes, Recording, StepOutcome};
 use blockyard_replay::{
     PreparedWorkload, RunError, RunSettings, Totals, device_of, open, run, sweep, totals, verify,
 };
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::Workload;
 
 fn recordings() -> Vec<PathBuf> {
@@ -41,7 +41,9 @@ fn check_same(totals: &Totals, recording: &Recording, name: &str) {
 #[track_caller]
 fn check(recorded: &RecordedRun, name: &str) -> bool {
     let mut go_on = |_| ControlFlow::Continue(());
-    let Ok(config) = recorded.meta.conf.parse::<AllocatorConfig>() else { return false };
+    let Ok(config) = AllocatorConfig::parse(&recorded.meta.conf, recorded.meta.release()) else {
+        return false;
+    };
     let Ok(verified) = verify(recorded, &mut go_on) else { return false };
     let settings = RunSettings { title: String::new(), config, capacity: recorded.meta.total_memory };
     let replayable = open(recorded, &settings, &mut go_on).unwrap();
@@ -97,7 +99,7 @@ const FAILING: &str = "
 fn failures_count_and_what_they_leave_is_skipped() {
     let workload = Workload::parse(FAILING).unwrap();
     let texts = ["", "max_split_size_mb:64", "expandable_segments:True", "roundup_power2_divisions:4"];
-    let configs: Vec<AllocatorConfig> = texts.iter().map(|text| text.parse().unwrap()).collect();
+    let configs = texts.map(|text| AllocatorConfig::parse(text, Release::default()).unwrap());
     let capacity = Bytes::gib(8);
     let plan = PreparedWorkload::new(&workload);
     let mut reported = Vec::new();

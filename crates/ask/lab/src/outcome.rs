@@ -3,6 +3,7 @@
 use blockyard_device::RecordedDevice;
 use blockyard_record::{Bytes, NullSink, OnDone, Stats, StepOutcome, grouped};
 use blockyard_replay::{Progress, Replayer};
+use blockyard_rules::has_setting;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
@@ -168,9 +169,9 @@ pub fn replay_under(
 }
 
 /// `12 cudaMalloc and cudaFree calls in place of 11 and 1 retry in place of 0`, of one replay or of several
-/// under the settings of `name`, of which the least and the most are named; retries only where there are any.
+/// under these settings, of which the least and the most are named; retries only where there are any.
 /// Expandable segments are mapped and unmapped, and those calls are counted with the others.
-pub(crate) fn calls_text(name: &str, replays: &[GapOutcome], own: &GapOutcome) -> String {
+pub(crate) fn calls_text(confs: &[&str], replays: &[GapOutcome], own: &GapOutcome) -> String {
     let range = |count: fn(&GapOutcome) -> u64| {
         let counts = replays.iter().map(count);
         (counts.clone().min().unwrap_or_default(), counts.max().unwrap_or_default())
@@ -179,7 +180,8 @@ pub(crate) fn calls_text(name: &str, replays: &[GapOutcome], own: &GapOutcome) -
         if least == most { grouped(most) } else { format!("{} to {}", grouped(least), grouped(most)) }
     };
     let calls = range(|outcome| outcome.device_calls);
-    let noun = match (name.contains("expandable_segments:True"), calls.1) {
+    let expands = confs.iter().any(|conf| has_setting(conf, "expandable_segments", "True"));
+    let noun = match (expands, calls.1) {
         (true, _) => "cudaMalloc, cudaFree and cuMemMap calls",
         (false, 1) => "cudaMalloc or cudaFree call",
         (false, _) => "cudaMalloc and cudaFree calls",
@@ -369,14 +371,14 @@ mod tests {
         let of =
             |device_calls, alloc_retries| GapOutcome { device_calls, alloc_retries, ..GapOutcome::default() };
         let own = of(1_100, 0);
-        let name = "max_split_size_mb:32";
+        let name = &["max_split_size_mb:32"];
         assert_eq!(calls_text(name, &[of(1, 0)], &own), "1 cudaMalloc or cudaFree call in place of 1,100");
         assert_eq!(
             calls_text(name, &[of(14, 1), of(9, 0), of(12, 3)], &own),
             "9 to 14 cudaMalloc and cudaFree calls in place of 1,100 and 0 to 3 retries in place of 0"
         );
         assert_eq!(
-            calls_text("expandable_segments:True", &[of(2, 1)], &of(2, 4)),
+            calls_text(&["expandable_segments:True"], &[of(2, 1)], &of(2, 4)),
             "2 cudaMalloc, cudaFree and cuMemMap calls in place of 2 and 1 retry in place of 4"
         );
     }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, OnDone, counted, grouped};
-use blockyard_rules::{AllocatorConfig, has_setting, setting_values, shell_line, with_setting};
+use blockyard_rules::{AllocatorConfig, Release, has_setting, setting_values, shell_line, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
@@ -71,15 +71,15 @@ pub fn plain_candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     }
     all.retain(|conf| conf != own);
     let mut plain = Vec::with_capacity(all.len());
-    add_new(&mut plain, all);
+    add_new(&mut plain, all, conditions.release_of(run));
     plain
 }
 
-/// Adds settings that are not in the list yet. Pairs that PyTorch refuses, such as a limit on splitting below
-/// the size of segments, are left out.
-fn add_new(known: &mut Vec<String>, settings: Vec<String>) {
+/// Adds settings that are not in the list yet. What the release refuses is left out: settings that it does not
+/// have, and pairs such as a limit on splitting below the size of segments.
+fn add_new(known: &mut Vec<String>, settings: Vec<String>, release: Release) {
     for conf in settings {
-        if !known.contains(&conf) && conf.parse::<AllocatorConfig>().is_ok() {
+        if !known.contains(&conf) && AllocatorConfig::parse(&conf, release).is_ok() {
             known.push(conf);
         }
     }
@@ -101,7 +101,8 @@ fn is_plain(own: &str, conf: &str) -> bool {
 /// All sensible settings for a run, and pairs of them. The [plain settings](plain_candidates) come first.
 pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     let mut all = vec![String::new()];
-    add_new(&mut all, plain_candidates(run, conditions));
+    let release = conditions.release_of(run);
+    add_new(&mut all, plain_candidates(run, conditions), release);
     let of_keys = candidates_by_key(run, conditions);
     let mut others: Vec<String> = of_keys.iter().flatten().cloned().collect();
     for (place, of_key) in of_keys.iter().enumerate() {
@@ -114,7 +115,7 @@ pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     let splits = of_keys.iter().flatten().filter(|conf| conf.starts_with("max_split_size_mb"));
     others.extend(splits.map(|split| format!("{split},max_non_split_rounding_mb:128")));
     others.push(DRIVERS_POOL.to_owned());
-    add_new(&mut all, others);
+    add_new(&mut all, others, release);
     all
 }
 

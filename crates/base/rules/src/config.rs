@@ -9,9 +9,7 @@ mod reserve;
 mod single;
 mod tokens;
 
-use std::str::FromStr;
-
-use crate::size::{DEFAULT_LARGE_SEGMENT_SIZE, UNLIMITED, most_addresses};
+use crate::size::{DEFAULT_LARGE_SEGMENT_SIZE, LARGE_SEGMENT_ROUNDING, UNLIMITED, most_addresses};
 use crate::{Backend, Bytes, Release};
 
 pub use environment::{Environment, EnvironmentError};
@@ -110,15 +108,6 @@ impl Default for AllocatorConfig {
     }
 }
 
-/// The settings of a process of the newest release with this text in `PYTORCH_CUDA_ALLOC_CONF`.
-impl FromStr for AllocatorConfig {
-    type Err = ConfigError;
-
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
-        Self::parse(text, Release::default())
-    }
-}
-
 impl AllocatorConfig {
     /// The settings of a process of this release with this text in `PYTORCH_CUDA_ALLOC_CONF`.
     ///
@@ -173,6 +162,13 @@ impl AllocatorConfig {
     #[must_use]
     pub fn large_segment_size(&self) -> Bytes {
         self.large_segment_size
+    }
+
+    /// Segments for requests of 10 MiB and more are multiples of this.
+    #[inline]
+    #[must_use]
+    pub fn large_segment_rounding(&self) -> Bytes {
+        LARGE_SEGMENT_ROUNDING
     }
 
     /// The fraction of the memory limit above which garbage collection runs; 0 for never.

@@ -65,14 +65,14 @@ impl Dialect {
         }
     }
 
-    /// The multiple at which a block of 2 MiB and more begins in an expandable segment
+    /// The multiple at which the block of a rounded request begins in an expandable segment
     /// (`base_addr_aligned_size`), if there is one: a free block before it keeps what is skipped.
     #[inline]
     #[must_use]
-    pub const fn expandable_alignment(self) -> Option<Bytes> {
+    pub const fn expandable_alignment(self, rounded: Bytes) -> Option<Bytes> {
         match self {
-            Self::Ascend => Some(Bytes::kib(16)),
-            Self::Cuda | Self::Rocm | Self::Xpu => None,
+            Self::Ascend if rounded.get() >= Bytes::mib(2).get() => Some(Bytes::kib(16)),
+            _ => None,
         }
     }
 

@@ -9,14 +9,14 @@
 //! A request of 3 MiB takes a segment of 20 MiB, unless a setting says otherwise:
 //!
 //! ```
-//! use blockyard_rules::{AllocatorConfig, Bytes, PoolKind, size};
+//! use blockyard_rules::{AllocatorConfig, Bytes, PoolKind, Release, size};
 //!
 //! let config = AllocatorConfig::default();
 //! let rounded = size::rounded(Bytes::mib(3), &config);
 //! assert_eq!(PoolKind::serving(rounded), PoolKind::Large);
 //! assert_eq!(size::segment_size(rounded, &config), Bytes::mib(20));
 //!
-//! let wider: AllocatorConfig = "large_segment_size_mb:32".parse()?;
+//! let wider = AllocatorConfig::parse("large_segment_size_mb:32", Release::default())?;
 //! assert_eq!(size::segment_size(rounded, &wider), Bytes::mib(32));
 //! # Ok::<(), blockyard_rules::ConfigError>(())
 //! ```

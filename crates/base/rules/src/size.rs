@@ -12,7 +12,7 @@ pub const SMALL_SEGMENT_SIZE: Bytes = Bytes::mib(2);
 /// Rounded requests of at least this get a segment of their own size (`kMinLargeAlloc`).
 pub const MIN_LARGE_ALLOCATION: Bytes = Bytes::mib(10);
 /// Segments for such requests are multiples of this (`kRoundLarge`).
-pub const LARGE_SEGMENT_ROUNDING: Bytes = Bytes::mib(2);
+pub(crate) const LARGE_SEGMENT_ROUNDING: Bytes = Bytes::mib(2);
 /// The size of segments for requests between [`SMALL_SIZE`] and [`MIN_LARGE_ALLOCATION`], unless
 /// `large_segment_size_mb` is set (`kLargeBuffer`).
 pub const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);
@@ -73,7 +73,7 @@ pub fn segment_size(rounded: Bytes, config: &AllocatorConfig) -> Bytes {
     } else if rounded < MIN_LARGE_ALLOCATION {
         config.large_segment_size()
     } else {
-        round_up(rounded, LARGE_SEGMENT_ROUNDING)
+        round_up(rounded, config.large_segment_rounding())
     }
 }
 
@@ -139,9 +139,10 @@ pub fn round_up(size: Bytes, step: Bytes) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Release;
 
     fn config(text: &str) -> AllocatorConfig {
-        text.parse().unwrap()
+        AllocatorConfig::parse(text, Release::default()).unwrap()
     }
 
     #[test]

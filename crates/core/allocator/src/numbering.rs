@@ -46,6 +46,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 mod tests {
     use blockyard_device::VirtualDevice;
     use blockyard_record::{Bytes, Event, MemoryState, NullSink, StateError, StreamId};
+    use blockyard_rules::{AllocatorConfig, Release};
 
     use super::*;
     use crate::SharedAllocator;
@@ -55,7 +56,8 @@ mod tests {
     /// An allocator that has nearly used all ids.
     fn old_allocator<S: EventSink>(sink: S, config: &str) -> CachingAllocator<VirtualDevice, S> {
         let device = VirtualDevice::new(Bytes::gib(1));
-        let mut allocator = CachingAllocator::new(device, config.parse().unwrap(), sink);
+        let mut allocator =
+            CachingAllocator::new(device, AllocatorConfig::parse(config, Release::default()).unwrap(), sink);
         let taken = u32::MAX - 2;
         allocator.skip_allocations(AllocationId::new(taken));
         allocator.skip_segments(SegmentId::new(taken));

@@ -184,8 +184,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Leaves the front of a block of an expandable segment free, up to where the dialect lets a large block
     /// begin, if the request fits after it.
     fn align_start(&mut self, index: BlockIndex, params: &AllocParams) {
-        let Some(step) = self.config.release().dialect().expandable_alignment() else { return };
-        if !params.expands || params.rounded < size::LARGE_SEGMENT_ROUNDING {
+        let Some(step) = self.config.release().dialect().expandable_alignment(params.rounded) else { return };
+        if !params.expands {
             return;
         }
         let Block { id, addr, size, requested, .. } = self.blocks[index];

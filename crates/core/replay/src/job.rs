@@ -7,7 +7,7 @@ use std::io::Read;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, Limits, SnapshotError, SnapshotFile};
 use blockyard_record::{Bytes, Recording, TraceAction};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::Workload;
 use serde::{Deserialize, Serialize};
 
@@ -362,7 +362,8 @@ pub fn read(
 ) -> Result<(Workload, RunSettings), JobError> {
     let workload = Workload::parse(text).map_err(|error| text_error(&error))?;
     // Settings and capacity in the text take precedence over those of the caller.
-    let config: AllocatorConfig = workload.conf().unwrap_or(conf).parse().map_err(RunError::Config)?;
+    let config = AllocatorConfig::parse(workload.conf().unwrap_or(conf), Release::default())
+        .map_err(RunError::Config)?;
     let capacity = workload.capacity().unwrap_or(capacity);
     Ok((workload, RunSettings { title: title.to_owned(), config, capacity }))
 }

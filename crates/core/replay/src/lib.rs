@@ -12,11 +12,12 @@
 //! ```
 //! use blockyard_replay::{RunSettings, run};
 //! use blockyard_record::Bytes;
+//! use blockyard_rules::AllocatorConfig;
 //! use blockyard_workload::Workload;
 //! use std::ops::ControlFlow;
 //!
 //! let workload = Workload::parse("a = alloc 3 MiB; b = alloc 5 MiB; free a; c = alloc 3 MiB")?;
-//! let settings = RunSettings { title: "example".to_owned(), config: "".parse()?, capacity: Bytes::gib(1) };
+//! let settings = RunSettings { title: "example".to_owned(), config: AllocatorConfig::default(), capacity: Bytes::gib(1) };
 //! let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(()))?;
 //!
 //! assert_eq!(recording.step_count(), 4);

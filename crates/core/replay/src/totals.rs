@@ -176,6 +176,7 @@ mod tests {
 
     use blockyard_device::VirtualDevice;
     use blockyard_record::Bytes;
+    use blockyard_rules::Release;
     use blockyard_workload::presets::presets;
 
     use super::*;
@@ -234,8 +235,8 @@ mod tests {
         let workload =
             Workload::parse("a = alloc 3 MiB; b = alloc 30 MiB; c = alloc 40 MiB; free c").unwrap();
         let prepared = PreparedWorkload::new(&workload);
-        let configs: Vec<AllocatorConfig> =
-            ["", "large_segment_size_mb:32"].iter().map(|text| text.parse().unwrap()).collect();
+        let configs = ["", "large_segment_size_mb:32"]
+            .map(|text| AllocatorConfig::parse(text, Release::default()).unwrap());
         let mut told = Vec::new();
         let found = sweep(&prepared, &configs, device, &mut |progress| {
             told.push((progress.done, progress.total));

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use blockyard_answers::{DryRunHolder, Keeper, ProgramLine};
 use blockyard_gpus::{GpuProfile, NonPytorchHolder, pytorch_memory_beside};
 use blockyard_record::Bytes;
-use blockyard_rules::AllocatorConfig;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -126,6 +125,8 @@ pub struct Report {
     pub replayed_orders: Option<ReplayedOrders>,
     /// The most bytes of the host's memory that the program's own process had when the memory was measured.
     pub host_peak: Bytes,
+    /// `PYTORCH_CUDA_ALLOC_CONF` of the process.
+    pub(crate) conf: Option<String>,
 }
 
 /// The runner's report.
@@ -181,8 +182,7 @@ impl Report {
         (report.holders, report.crossings) = (found.holders, found.crossings);
         (report.found_keepers, report.is_growth_seen) = (found.growth, found.is_growth_seen);
         (report.failed, report.files) = (found.failed, found.files);
-        let config = found.conf.and_then(|conf| conf.parse::<AllocatorConfig>().ok());
-        report.remarks.extend(config.and_then(|config| config.warning_about_pair()).map(str::to_owned));
+        report.conf = found.conf;
         report.devices = found.devices.into_iter().map(device).collect();
         if report.is_cut && report.devices.is_empty() {
             report.devices = devices_of(&report.iterations);

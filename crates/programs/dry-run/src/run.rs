@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use blockyard_gpus::{GpuProfile, pytorch_memory};
 use blockyard_hooks::variables;
 use blockyard_record::Bytes;
-use blockyard_rules::Release;
+use blockyard_rules::{AllocatorConfig, Release};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -336,6 +336,9 @@ impl RunningProgram {
         let lines = self.scratch.lines();
         let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
         let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
+        let read = |conf: &str| AllocatorConfig::parse(conf, Release::nearest(&torch.version)).ok();
+        let config = report.conf.as_deref().and_then(read);
+        report.remarks.extend(config.and_then(|config| config.warning_about_pair()).map(str::to_owned));
         report.host_peak = Bytes::new(self.host_peak);
         report.counts_non_pytorch = self.program.counts_non_pytorch;
         if self.program.keeps_requests {

@@ -232,7 +232,7 @@ impl Quantity {
             Self::SmallSegment => size::SMALL_SEGMENT_SIZE,
             Self::LargeSegment => AllocatorConfig::default().large_segment_size(),
             Self::OwnSegment => size::MIN_LARGE_ALLOCATION,
-            Self::SegmentStep => size::LARGE_SEGMENT_ROUNDING,
+            Self::SegmentStep => AllocatorConfig::default().large_segment_rounding(),
             _ => return None,
         })
     }

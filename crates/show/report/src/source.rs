@@ -313,7 +313,7 @@ fn open_workload(
     let requests = Run::from_workload(title, workload.clone(), own.0, own.1);
     let conditions = conditions_of(&requests);
     let capacity = conditions.capacity_of(&requests);
-    let config = conditions.conf.parse().map_err(LabError::from)?;
+    let config = conditions.config(&requests).map_err(LabError::from)?;
     let settings = RunSettings { title: title.to_owned(), config, capacity };
     let recording = run(&workload, &settings, on_progress).map_err(LabError::from)?;
     let facts = vec![

@@ -8,6 +8,7 @@ use blockyard_device::VirtualDevice;
 use blockyard_pytorch::{Meta, OperationKind, log, memory_summary, stat_values};
 use blockyard_record::Bytes;
 use blockyard_replay::{RunSettings, Runner, job};
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::Workload;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -36,8 +37,11 @@ fn operations(conf: &str) -> String {
         g = alloc 5 MiB; free c; reset_accumulated; free g; free d; set_fraction 1; h = alloc 70 MiB";
     let workload = Workload::parse(text).unwrap();
     let meta = Meta { conf: conf.to_owned(), total_memory: Bytes::mib(64), ..Meta::default() };
-    let settings =
-        RunSettings { title: String::new(), config: conf.parse().unwrap(), capacity: meta.total_memory };
+    let settings = RunSettings {
+        title: String::new(),
+        config: AllocatorConfig::parse(conf, Release::default()).unwrap(),
+        capacity: meta.total_memory,
+    };
     let mut runner = Runner::new(VirtualDevice::new(settings.capacity), &settings, &workload).with_trace();
     let all = |values: &[i64]| values.iter().copied().enumerate().collect::<Vec<_>>();
     let mut lines = vec![

@@ -6,6 +6,7 @@ use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::{Advance, DeviceError, DeviceMemory, forward_device};
 use blockyard_record::{Bytes, DeviceAddr, NullSink, StreamId};
 use blockyard_replay::PatternedBlock;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_tests::workload::{BlockAllocator, WorkloadReport, check_reuse_waits, run};
 use blockyard_tests::{Fault, PatternMemory, SimulatedMemory, conformance};
 
@@ -121,7 +122,11 @@ struct DefectiveAllocator {
 impl DefectiveAllocator {
     fn new(mistake: Mistake) -> Self {
         let device = Memory::new(Bytes::gib(4));
-        Self { allocator: CachingAllocator::new(device, "".parse().unwrap(), NullSink), mistake, calls: 0 }
+        Self {
+            allocator: CachingAllocator::new(device, AllocatorConfig::default(), NullSink),
+            mistake,
+            calls: 0,
+        }
     }
 }
 
@@ -161,7 +166,11 @@ impl BlockAllocator for DefectiveAllocator {
 }
 
 fn over(defect: Defect, conf: &str) -> WorkloadReport {
-    let mut allocator = CachingAllocator::new(DefectiveDevice::new(defect), conf.parse().unwrap(), NullSink);
+    let mut allocator = CachingAllocator::new(
+        DefectiveDevice::new(defect),
+        AllocatorConfig::parse(conf, Release::default()).unwrap(),
+        NullSink,
+    );
     run(&mut allocator, PLAN).unwrap()
 }
 
@@ -182,8 +191,11 @@ fn what_is_not_broken_passes() {
 fn events_that_complete_too_early_are_found() {
     assert!(over(Defect::EarlyEvents, "").faults.len() > 10);
     assert!(fails(conformance::check_events, Defect::EarlyEvents));
-    let mut allocator =
-        CachingAllocator::new(DefectiveDevice::new(Defect::EarlyEvents), "".parse().unwrap(), NullSink);
+    let mut allocator = CachingAllocator::new(
+        DefectiveDevice::new(Defect::EarlyEvents),
+        AllocatorConfig::default(),
+        NullSink,
+    );
     let held = catch_unwind(AssertUnwindSafe(|| check_reuse_waits(&mut allocator)));
     assert!(held.is_err() || held.is_ok_and(|faults| !faults.unwrap().is_empty()));
 }

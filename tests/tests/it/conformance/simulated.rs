@@ -3,6 +3,7 @@
 use blockyard_allocator::CachingAllocator;
 use blockyard_device::{DeviceMemory, VirtualDevice};
 use blockyard_record::Bytes;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_tests::workload::{EventCounts, RandomWorkload, check_reuse_waits, run};
 use blockyard_tests::{SimulatedMemory, conformance};
 
@@ -16,7 +17,11 @@ pub(crate) const PLAN: RandomWorkload = RandomWorkload {
 
 fn allocator(conf: &str) -> CachingAllocator<SimulatedMemory, EventCounts> {
     let device = SimulatedMemory::new(Bytes::gib(4));
-    CachingAllocator::new(device, conf.parse().unwrap(), EventCounts::default())
+    CachingAllocator::new(
+        device,
+        AllocatorConfig::parse(conf, Release::default()).unwrap(),
+        EventCounts::default(),
+    )
 }
 
 /// Runs a few workloads and returns the counts of the allocator's events.

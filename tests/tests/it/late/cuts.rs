@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use blockyard_pytorch::RecordedRun;
 use blockyard_replay::{ReplayableRun, RunSettings, open, verify};
+use blockyard_rules::AllocatorConfig;
 use blockyard_tests::fixtures::recorded_run;
 
 use super::truth::{MemoryAtCut, moments};
@@ -26,7 +27,7 @@ fn cut_at(run: &RecordedRun, cut: usize) -> RecordedRun {
 fn open_late(late: &RecordedRun) -> ReplayableRun<'_> {
     let settings = RunSettings {
         title: String::new(),
-        config: late.meta.conf.parse().unwrap(),
+        config: AllocatorConfig::parse(&late.meta.conf, late.meta.release()).unwrap(),
         capacity: late.meta.total_memory,
     };
     open(late, &settings, &mut |_| ControlFlow::Continue(())).unwrap()

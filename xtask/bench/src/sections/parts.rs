@@ -8,7 +8,7 @@ use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_measure::Section;
 use blockyard_record::{Bytes, NullSink, StreamId};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::Workload;
 
 use super::BenchContext;
@@ -169,7 +169,7 @@ fn settings(text: &str) -> impl FnMut(u32) -> Result<Duration> {
     move |times| {
         let begun = Instant::now();
         for _ in 0..times {
-            black_box(black_box(text).parse::<AllocatorConfig>()?);
+            black_box(AllocatorConfig::parse(black_box(text), Release::default())?);
         }
         Ok(begun.elapsed())
     }

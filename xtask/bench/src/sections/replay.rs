@@ -9,7 +9,7 @@ use blockyard_measure::{Measurement, ReportRow, Section, alternate};
 use blockyard_pytorch::trace::requests;
 use blockyard_record::Bytes;
 use blockyard_replay::{PreparedWorkload, RunSettings, run, sweep, totals};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 
 use super::BenchContext;
 use crate::suite::{CAPACITY, PROGRAMS, recording};
@@ -116,7 +116,7 @@ fn configurations() -> Result<Vec<AllocatorConfig>> {
         for limit in ["", "max_split_size_mb:64,", "max_split_size_mb:128,", "max_split_size_mb:512,"] {
             for rounding in ["", "roundup_power2_divisions:4,", "roundup_power2_divisions:8,"] {
                 let text = format!("{segments}{limit}{rounding}");
-                configs.push(text.trim_end_matches(',').parse()?);
+                configs.push(AllocatorConfig::parse(text.trim_end_matches(','), Release::default())?);
             }
         }
     }

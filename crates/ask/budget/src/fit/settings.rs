@@ -66,7 +66,8 @@ fn fill(
     };
     answer.notes.extend(recorded.run.notes);
     for conf in all {
-        let pair = conf.parse::<AllocatorConfig>().ok().and_then(|config| config.warning_about_pair());
+        let config = AllocatorConfig::parse(conf, release_of(runs)).ok();
+        let pair = config.and_then(|config| config.warning_about_pair());
         if let Some(warning) = pair.filter(|warning| !answer.notes.iter().any(|note| note == warning)) {
             answer.notes.push(warning.to_owned());
         }
@@ -99,6 +100,10 @@ fn go_on(runs: &Runs<'_>) -> ControlFlow<()> {
     if runs.caller.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
+fn release_of(runs: &Runs<'_>) -> Release {
+    Release::nearest(&runs.torch.version)
+}
+
 fn replay(
     runs: &Runs<'_>,
     devices: &[Run],
@@ -110,7 +115,7 @@ fn replay(
         conf: conf.to_owned(),
         capacity: Some(capacity),
         limit: conditions.limit(),
-        release: Some(Release::nearest(&runs.torch.version)),
+        release: Some(release_of(runs)),
     };
     let mut whole = FitReplayResult { fits: true, ..FitReplayResult::default() };
     for run in devices {

@@ -2,7 +2,6 @@
 
 use blockyard_record::{Bytes, OnDone, counted, frame_text, joined, own_line};
 use blockyard_replay::{OnProgress, Progress};
-use blockyard_rules::size::LARGE_SEGMENT_ROUNDING;
 use blockyard_rules::with_setting;
 use blockyard_workload::Request;
 
@@ -74,7 +73,7 @@ pub(super) fn changes(
         let (found, outcome) = examined.passes_under(&conf, &mut |_| tell_all(done))?;
         let outcome = outcome.filter(|_| found.always());
         let name = if conf.is_empty() { "the default settings" } else { &conf };
-        let calls = outcome.map(|outcome| calls_text(name, &[outcome], &examined.outcome));
+        let calls = outcome.map(|outcome| calls_text(&[&conf], &[outcome], &examined.outcome));
         let calls = calls.map_or_else(String::new, |calls| format!(", with {calls}"));
         let sentence = format!("with {name} {}{calls}", examined.sentence_end(found));
         sort(Change { outcome, ..found.change(ChangeKind::Setting(conf), sentence) });
@@ -214,8 +213,8 @@ pub(super) fn limit(
     request: usize,
     on_done: OnDone,
 ) -> Result<Change, LabError> {
-    const STEP: u64 = LARGE_SEGMENT_ROUNDING.get();
     let Examination { failure, limit, conditions, .. } = examined;
+    let least_step = conditions.config(run)?.large_segment_rounding();
     let capacity = conditions.capacity_of(run);
     let mut try_limit = |wanted: Bytes| {
         let conditions = Conditions { capacity: Some(capacity.max(wanted)), ..conditions.and_limit(wanted) };
@@ -231,12 +230,12 @@ pub(super) fn limit(
     let mut attempts = 0_u32;
     while !proved && attempts < 8 {
         low = high;
-        let step = failure.request.segment_size.get().max(STEP);
-        high = high.saturating_add(Bytes::new(step.saturating_mul(1 << attempts.min(8))));
+        let step = failure.request.segment_size.max(least_step);
+        high = high.saturating_add(Bytes::new(step.get().saturating_mul(1 << attempts.min(8))));
         proved = try_limit(high)?;
         attempts = attempts.saturating_add(1);
     }
-    while proved && high.saturating_sub(low).get() > STEP && attempts < 40 {
+    while proved && high.saturating_sub(low) > least_step && attempts < 40 {
         let middle = low.saturating_add(Bytes::new(high.saturating_sub(low).get() / 2));
         if try_limit(middle)? {
             high = middle;

@@ -1,7 +1,7 @@
 //! One block that is allocated and freed before all others.
 
 use blockyard_record::{BlockState, Bytes, OnDone, PoolId, PoolKind, StreamId};
-use blockyard_rules::size::{self, DEFAULT_LARGE_SEGMENT_SIZE, LARGE_SEGMENT_ROUNDING};
+use blockyard_rules::size::{self, DEFAULT_LARGE_SEGMENT_SIZE};
 use blockyard_workload::{Request, TensorId};
 
 use super::snapshot_after;
@@ -31,18 +31,21 @@ pub(super) fn remedy(
     let Some(start) = start(trial.run).filter(|_| is_possible) else { return Ok(None) };
     let Some((live, most)) = bounds(trial, moment, on_done)? else { return Ok(None) };
     let segment = |bytes: Bytes| size::segment_size(size::rounded(bytes, &config), &config);
+    let unit = config.large_segment_rounding().get();
+    let of_units = |units: u64| Bytes::new(units.saturating_mul(unit));
+    let in_units = |bytes: Bytes| bytes.get().checked_div(unit).unwrap_or_default();
     let mut search = Search { trial, start, stream: moment.stream, best: None, replays: 0 };
     let (least, high) = (in_units(DEFAULT_LARGE_SEGMENT_SIZE), in_units(most));
     if high < least {
         return Ok(None);
     }
-    if let Some(reserved) = search.reserved(high, on_done)? {
+    if let Some(reserved) = search.reserved(of_units(high), on_done)? {
         // The smallest block beside which no more is reserved than beside the largest one.
         let beside = reserved.saturating_sub(segment(of_units(high)));
         let (mut low, mut high) = (in_units(live).max(least).saturating_sub(1), high);
         while high.saturating_sub(low) > 1 && search.replays < MAX_REPLAYS {
             let middle = low.midpoint(high);
-            let reserved = search.reserved(middle, on_done)?;
+            let reserved = search.reserved(of_units(middle), on_done)?;
             let other = reserved.map(|reserved| reserved.saturating_sub(segment(of_units(middle))));
             if other.is_some_and(|other| other <= beside) {
                 high = middle;
@@ -54,12 +57,11 @@ pub(super) fn remedy(
         for part in 1..SAMPLES {
             let units = high.saturating_mul(part) / SAMPLES;
             if units >= least {
-                search.reserved(units, on_done)?;
+                search.reserved(of_units(units), on_done)?;
             }
         }
     }
-    let Some((_, units, outcome)) = search.best else { return Ok(None) };
-    let size = of_units(units);
+    let Some((_, size, outcome)) = search.best else { return Ok(None) };
     let stream = if moment.stream == StreamId::DEFAULT { "" } else { " on the stream of the peak" };
     let name = format!(
         "`torch.empty({}, dtype=torch.uint8, device=\"cuda\")`{stream} as the first tensor, freed at once ({size}),",
@@ -70,37 +72,29 @@ pub(super) fn remedy(
     trial.proved(remedy, &name, outcome, (&changed, trial.bounds, end), on_done)
 }
 
-/// A search for the size of a preallocation, in units of the sizes of large segments.
+/// A search for the size of a preallocation.
 struct Search<'a> {
     trial: &'a Trial<'a>,
     start: usize,
     stream: StreamId,
-    /// The fewest reserved bytes, their units, and the numbers of the replay.
-    best: Option<(Bytes, u64, GapOutcome)>,
+    /// The fewest reserved bytes, the size for them, and the numbers of the replay.
+    best: Option<(Bytes, Bytes, GapOutcome)>,
     replays: u32,
 }
 
 impl Search<'_> {
     /// The peak of reserved bytes with a preallocation of this size; `None` if a request fails.
-    fn reserved(&mut self, units: u64, on_done: OnDone) -> Result<Option<Bytes>, LabError> {
+    fn reserved(&mut self, size: Bytes, on_done: OnDone) -> Result<Option<Bytes>, LabError> {
         self.replays = self.replays.saturating_add(1);
-        let (changed, end) = with_preallocation(self.trial, self.start, of_units(units), self.stream);
+        let (changed, end) = with_preallocation(self.trial, self.start, size, self.stream);
         let outcome = self.trial.outcome(&changed, self.trial.bounds, end, on_done)?;
         let Some(outcome) = outcome else { return Ok(None) };
         let reserved = outcome.peak_reserved;
-        if self.best.is_none_or(|(least, of, _)| (reserved, units) < (least, of)) {
-            self.best = Some((reserved, units, outcome));
+        if self.best.is_none_or(|(least, of, _)| (reserved, size) < (least, of)) {
+            self.best = Some((reserved, size, outcome));
         }
         Ok(Some(reserved))
     }
-}
-
-fn of_units(units: u64) -> Bytes {
-    Bytes::new(units.saturating_mul(LARGE_SEGMENT_ROUNDING.get()))
-}
-
-fn in_units(bytes: Bytes) -> u64 {
-    bytes.get().checked_div(LARGE_SEGMENT_ROUNDING.get()).unwrap_or_default()
 }
 
 /// The bytes between which the size is looked for. A block smaller than the live bytes of large segments

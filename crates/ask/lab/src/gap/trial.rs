@@ -86,16 +86,16 @@ impl Trial<'_> {
         }
         let Some(fixed) = bounds.get(self.place) else { return Ok(None) };
         let (peak, _) = at_peak(run, fixed, end, on_done)?;
-        let sentence = self.sentence(name, &outcome);
+        let sentence = self.sentence(name, remedy.conf.as_deref(), &outcome);
         Ok(Some(GapRemedy { outcome, parts: peak.parts, sentence, ..remedy }))
     }
 
-    fn sentence(&self, name: &str, outcome: &GapOutcome) -> String {
+    fn sentence(&self, name: &str, conf: Option<&str>, outcome: &GapOutcome) -> String {
         let passes = if self.fails { "the request passes, and " } else { "" };
         let most = format!("with {name} {passes}at most {} are reserved", outcome.peak_reserved);
         let less = self.own.peak_reserved.saturating_sub(outcome.peak_reserved);
         let less = if self.fails { String::new() } else { format!(", {less} less") };
-        let calls = calls_text(name, slice::from_ref(outcome), &self.own);
+        let calls = calls_text(conf.as_slice(), slice::from_ref(outcome), &self.own);
         format!("{most}{less}, with {calls}")
     }
 }

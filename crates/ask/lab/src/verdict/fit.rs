@@ -2,6 +2,7 @@
 
 use blockyard_record::{Bytes, counted};
 use blockyard_replay::{OnProgress, Progress};
+use blockyard_rules::has_setting;
 
 use super::growth::{
     GrowthAdvice, LineGrowth, by_line, forecast_finding, grow_much, growth_findings, growth_headline,
@@ -234,7 +235,7 @@ impl FittingRun<'_> {
         let found = Recommendation::of(self.for_settings, conditions, own, &rows, &mut on_done)?;
         let best = found.best;
         // Most readers ask about expandable segments, whether they help or not.
-        let is_asked = |row: &Row| row.conditions.conf.contains("expandable_segments:True");
+        let is_asked = |row: &Row| has_setting(&row.conditions.conf, "expandable_segments", "True");
         let against = found.passed_over.first();
         let is_named =
             |place: &usize| Some(*place) != best && Some(*place) != against.map(|(place, _)| *place);

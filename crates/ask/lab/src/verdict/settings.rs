@@ -110,7 +110,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
             let names: Vec<&str> = confs.iter().map(|conf| name(conf)).collect();
             let replays: Option<Vec<GapOutcome>> = changes.iter().map(|change| change.outcome).collect();
             let names = alternatives(&names);
-            let calls = replays.map(|all| format!(", with {}", calls_text(&names, &all, &failure.outcome)));
+            let calls = replays.map(|all| format!(", with {}", calls_text(&confs, &all, &failure.outcome)));
             let text = format!("with {names} {also}{}{end}", calls.unwrap_or_default());
             Finding::about(about, text, None).with_settings(&confs)
         }));
@@ -192,17 +192,17 @@ fn alternatives(settings: &[&str]) -> String {
 /// The sentence about the effect of a setting on a run that fits; the setting helps if the run reserves less.
 pub(super) fn setting_comparison(conf: &str, row: &Row, own: &Outcome) -> Option<Finding> {
     let other = row.outcome_at_lowest()?;
-    let name = name(conf);
     let (about, text) = if row.fits() {
-        less_or_not(name, other, own)
+        less_or_not(conf, other, own)
     } else {
-        (FindingTopic::DoesNotHelp, format!("with {name} it runs out of memory"))
+        (FindingTopic::DoesNotHelp, format!("with {} it runs out of memory", name(conf)))
     };
     Some(Finding::about(about, text, None).with_settings(&[conf]))
 }
 
-fn less_or_not(name: &str, other: &Outcome, own: &Outcome) -> (FindingTopic, String) {
-    let calls = calls_text(name, &[GapOutcome::from(other)], &GapOutcome::from(own));
+fn less_or_not(conf: &str, other: &Outcome, own: &Outcome) -> (FindingTopic, String) {
+    let name = name(conf);
+    let calls = calls_text(&[conf], &[GapOutcome::from(other)], &GapOutcome::from(own));
     let reserved = format!("with {name} at most {} are reserved", other.peak_reserved);
     if other.peak_reserved < own.peak_reserved {
         let less = own.peak_reserved.saturating_sub(other.peak_reserved);

@@ -30,6 +30,7 @@ use blockyard_lab::Run;
 use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
 use blockyard_record::{Bytes, SegmentSnapshot, StepOutcome};
 use blockyard_replay::{Progress, RunSettings, Runner};
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{Request, Workload};
 
 /// Goes on.
@@ -53,7 +54,11 @@ fn program(name: &str) -> Run {
 /// its trace up to the request that fails, and the segments then. The recording does not name the limit.
 fn recorded(text: &str, config: &str, limit: Bytes) -> Run {
     let capacity = Bytes::gib(4);
-    let settings = RunSettings { title: text.to_owned(), config: config.parse().unwrap(), capacity };
+    let settings = RunSettings {
+        title: text.to_owned(),
+        config: AllocatorConfig::parse(config, Release::default()).unwrap(),
+        capacity,
+    };
     let written = Workload::parse(text).unwrap();
     #[expect(clippy::cast_precision_loss, reason = "the sizes of tests are far below 2^52")]
     let fraction = (limit.get() as f64 + 0.5) / capacity.get() as f64;

@@ -3,6 +3,7 @@
 use blockyard_lab::{ChangeKind, Conditions, Run, autopsy, bound, compare_allocators, diff};
 use blockyard_record::{Bytes, StepOutcome, StreamId};
 use blockyard_replay::{RunSettings, run as replay};
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{Request, TensorId, Workload};
 use proptest::prelude::*;
 
@@ -128,7 +129,11 @@ fn run_peak(run: &Run) -> Bytes {
 
 /// Whether a request and all before it pass on a device of this size.
 fn passes(requests: &[Request], request: usize, conf: &str, capacity: Bytes) -> bool {
-    let settings = RunSettings { title: String::new(), config: conf.parse().unwrap(), capacity };
+    let settings = RunSettings {
+        title: String::new(),
+        config: AllocatorConfig::parse(conf, Release::default()).unwrap(),
+        capacity,
+    };
     let workload = Workload::from_requests(requests[..=request].to_vec());
     let recording = replay(&workload, &settings, &mut on).unwrap();
     (0..recording.step_count()).all(|step| !matches!(recording.outcome(step), StepOutcome::OutOfMemory(_)))

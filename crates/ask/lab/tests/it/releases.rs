@@ -1,6 +1,8 @@
 //! The same run under the rules of another release of PyTorch.
 
-use blockyard_lab::{Conditions, Run, WhatIf, what_if};
+use std::ops::ControlFlow;
+
+use blockyard_lab::{Conditions, Run, SearchStep, WhatIf, candidates, search, what_if};
 use blockyard_record::Bytes;
 use blockyard_rules::Release;
 use blockyard_workload::Workload;
@@ -64,6 +66,24 @@ fn a_setting_that_a_release_does_not_have_is_a_row_with_its_error() {
     let error = found.rows[0].outcome.as_ref().unwrap_err().to_string();
     assert!(error.contains("Unrecognized key 'throw_on_cudamalloc_oom'"), "{error}");
     assert!(found.rows[1].outcome.is_ok());
+}
+
+#[test]
+fn a_search_tries_the_settings_that_the_release_has() {
+    let workload = Workload::parse("a = alloc 600 MiB").unwrap();
+    let run = Run::from_workload("typed", workload, "", Bytes::gib(1));
+    let tried = |release| {
+        let conditions = run.conditions().and_release(release);
+        let settings = candidates(&run, &conditions);
+        let mut go_on = |_: SearchStep<'_>| ControlFlow::Continue(());
+        let found = search(&run, &conditions, &settings, &mut go_on).unwrap();
+        assert!(found.rows.iter().all(|row| row.outcome.is_ok()), "{release}");
+        settings
+    };
+    let is_of_2_11 = |conf: &String| conf.contains("large_segment_size_mb");
+    assert!(tried(Release::default()).iter().any(is_of_2_11));
+    let old = tried(Release::V2_9);
+    assert!(!old.iter().any(is_of_2_11) && old.contains(&"expandable_segments:True".to_owned()), "{old:?}");
 }
 
 #[test]

@@ -2,12 +2,12 @@ use super::*;
 use crate::Dialect;
 
 fn config(text: &str) -> AllocatorConfig {
-    text.parse().unwrap()
+    AllocatorConfig::parse(text, Release::default()).unwrap()
 }
 
 #[track_caller]
 fn fails(text: &str, message: &str) {
-    assert_eq!(text.parse::<AllocatorConfig>().unwrap_err().to_string(), message, "{text}");
+    assert_eq!(AllocatorConfig::parse(text, Release::default()).unwrap_err().to_string(), message, "{text}");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn at_run_time_the_backend_stays() {
     );
     assert_eq!(config.backend(), Backend::Native);
     assert_eq!(config.apply("backend:foo").unwrap_err(), ConfigError::Backend);
-    let mut other: AllocatorConfig = "backend:cudaMallocAsync".parse().unwrap();
+    let mut other = self::config("backend:cudaMallocAsync");
     other.apply("backend:cudaMallocAsync,pinned_num_register_threads:2").unwrap();
     assert_eq!(other.warnings().len(), 1);
     other.apply("").unwrap();

@@ -6,7 +6,7 @@ use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
 use blockyard_device_cuda::{CudaDevice, StreamOrderedAllocator};
 use blockyard_measure::Contender;
 use blockyard_record::{Bytes, DeviceAddr, NullSink, StreamId};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 
 /// An allocator that is measured on a device.
 pub(crate) type BoxedContender = Box<dyn Contender<Error = anyhow::Error>>;
@@ -59,7 +59,7 @@ struct OurContender<D: DeviceMemory> {
 impl<D: DeviceMemory> OurContender<D> {
     fn new(device: D, expands: bool) -> anyhow::Result<Self> {
         let conf = if expands { "expandable_segments:True" } else { "" };
-        let config: AllocatorConfig = conf.parse()?;
+        let config = AllocatorConfig::parse(conf, Release::default())?;
         Ok(Self { allocator: CachingAllocator::new(device, config, NullSink), live: Vec::new(), expands })
     }
 }
@@ -113,7 +113,7 @@ struct LockedAllocator<D: DeviceMemory> {
 
 impl<D: DeviceMemory> LockedAllocator<D> {
     fn new(device: D) -> anyhow::Result<Self> {
-        let allocator = CachingAllocator::new(device, "".parse()?, NullSink);
+        let allocator = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
         Ok(Self { allocator: SharedAllocator::new(allocator), live: Vec::new() })
     }
 }

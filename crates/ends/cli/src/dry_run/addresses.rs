@@ -107,6 +107,7 @@ mod tests {
     use blockyard_pytorch::snapshot::SnapshotFile;
     use blockyard_record::Bytes;
     use blockyard_replay::{RunSettings, run};
+    use blockyard_rules::AllocatorConfig;
     use blockyard_workload::Workload;
 
     /// Two segments of 20 MiB have a free block of 14 MiB each. The lower one is taken, and only the other
@@ -116,7 +117,7 @@ mod tests {
     /// The report of a run of these requests, with two lines: before the last allocation and after it.
     fn report(text: &str, allocations: u64, peak_allocated: u64, peak_reserved: u64) -> Report {
         let settings =
-            RunSettings { title: String::new(), config: "".parse().unwrap(), capacity: Bytes::gib(1) };
+            RunSettings { title: String::new(), config: AllocatorConfig::default(), capacity: Bytes::gib(1) };
         let workload = Workload::parse(text).unwrap();
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
         let mut requests = Vec::new();

@@ -8,6 +8,7 @@ use blockyard_device::{Advance, AnyDevice, DeviceError, DeviceMemory, StreamEven
 use blockyard_device_wgpu::{Gpu, StreamedWgpu, WgpuDevice};
 use blockyard_record::{Bytes, StreamId};
 use blockyard_replay::{CheckedRun, DataCheck, PatternedBlock, RunSettings, run};
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
 
@@ -66,7 +67,7 @@ fn presets_run_as_on_the_virtual_device_and_keep_their_data() {
         let workload = Workload::parse(preset.text).unwrap();
         let settings = RunSettings {
             title: preset.title.to_owned(),
-            config: "".parse().unwrap(),
+            config: AllocatorConfig::default(),
             capacity: preset.capacity,
         };
         let shared = SharedDevice::new(&gpu, preset.capacity);
@@ -90,7 +91,7 @@ fn a_block_that_is_damaged_is_found_in_its_step() {
     let gpu = open();
     let workload = Workload::parse("a = alloc 3 MiB\nb = alloc 1 MiB\nfree a\nfree b").unwrap();
     let settings =
-        RunSettings { title: String::new(), config: "".parse().unwrap(), capacity: Bytes::mib(64) };
+        RunSettings { title: String::new(), config: AllocatorConfig::default(), capacity: Bytes::mib(64) };
     let shared = SharedDevice::new(&gpu, Bytes::mib(64));
     let mut checked =
         CheckedRun::new(AnyDevice::new(shared.clone()), shared.clone(), SWEPT, &settings, &workload);
