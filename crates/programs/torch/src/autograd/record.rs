@@ -83,17 +83,18 @@ pub(crate) fn record_after(
             Save::Input(Some(tensor)) | Save::InputIf(true, tensor) => {
                 // A tensor that was just changed in place is an output, too.
                 let output = outputs.iter().position(|output| output.is_same(tensor));
-                if let Some(number) = output.filter(|_| has_hooks) {
-                    late.push((place, number, *tensor));
-                    kept.push(SavedVariable::Nothing);
-                    continue;
+                match output {
+                    Some(number) if has_hooks => {
+                        late.push((place, number, *tensor));
+                        SavedVariable::Nothing
+                    }
+                    _ => SavedVariable::new(tensor, output).inspect_err(|_stopped| {
+                        session().note_estimate(
+                            name,
+                            "a hook stops this operator before its kernel in PyTorch, and after it here",
+                        );
+                    })?,
                 }
-                SavedVariable::new(tensor, output).inspect_err(|_stopped| {
-                    session().note_estimate(
-                        name,
-                        "a hook stops this operator before its kernel in PyTorch, and after it here",
-                    );
-                })?
             }
             Save::Input(None) | Save::InputIf(false, _) => SavedVariable::Nothing,
             Save::Output(number) => match outputs.get(*number) {
