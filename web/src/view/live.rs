@@ -2,7 +2,7 @@
 //! and the list of its processes.
 
 use blockyard_lab::{MAX_RUNNING_STEPS, RunningProgram, RunningStep};
-use blockyard_record::grouped;
+use blockyard_record::{counted, grouped};
 use leptos::prelude::*;
 
 use crate::lab::Cell;
@@ -56,8 +56,7 @@ pub(crate) fn bar(session: Session) -> AnyView {
 
 fn state_text(live: &Live) -> String {
     let Some(program) = live.program() else { return String::new() };
-    let steps =
-        if program.step == 1 { "1 step".to_owned() } else { format!("{} steps", grouped(program.step)) };
+    let steps = counted(program.step, "step");
     if program.is_over {
         return format!("Ended after {steps}");
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use blockyard_figure::{RowHeight, Scene, TargetId, describe_target, segment_map, segment_map_height};
-use blockyard_record::{BlockId, PoolId};
+use blockyard_record::{BlockId, PoolId, counted};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -128,10 +128,10 @@ fn label(session: Session) -> String {
         (state.segments().count(), pools.len())
     });
     let (count, pools) = counts.unwrap_or_default();
-    let noun = if count == 1 { "segment" } else { "segments" };
+    let segments = counted(count, "segment");
     let pools = if pools > 1 { format!(" in {pools} memory pools") } else { String::new() };
     format!(
-        "Segment map, {count} {noun}{pools}. Arrow keys move from block to block, Enter chooses, F frees, comma and full stop change the size."
+        "Segment map, {segments}{pools}. Arrow keys move from block to block, Enter chooses, F frees, comma and full stop change the size."
     )
 }
 
@@ -153,9 +153,8 @@ fn hint(session: Session) -> String {
 fn toolbar(session: Session) -> AnyView {
     let summary = text(move || {
         let summary = session.with_state(|_, state| {
-            let count = state.segments().count();
-            let noun = if count == 1 { "segment" } else { "segments" };
-            format!("{count} {noun}, {} reserved", state.breakdown().reserved())
+            let segments = counted(state.segments().count(), "segment");
+            format!("{segments}, {} reserved", state.breakdown().reserved())
         });
         summary.unwrap_or_default()
     });

@@ -124,5 +124,6 @@ pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};
 pub use trace::{TraceAction, TraceEntry};
 pub use units::{
-    DeviceAddr, HostAddr, counted, exact_size, grouped, index_u32, joined, next_u32, sentence, with_causes,
+    DeviceAddr, HostAddr, counted, exact_size, grouped, index_u32, joined, next_u32, sentence, signed,
+    with_causes,
 };

@@ -42,6 +42,14 @@ pub fn grouped(number: impl TryInto<u64>) -> String {
     text
 }
 
+/// A change with its sign, and its size as `text` writes it: `+1,024`.
+#[must_use]
+pub fn signed(change: impl Into<i128>, text: impl FnOnce(u64) -> String) -> String {
+    let change = change.into();
+    let size = text(u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX));
+    if change < 0 { format!("-{size}") } else { format!("+{size}") }
+}
+
 /// How many of something: `1 segment`, `2,000 segments`. The plural of `noun` ends in an s.
 #[must_use]
 pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {

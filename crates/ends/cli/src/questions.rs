@@ -13,6 +13,7 @@ pub(crate) mod what_if;
 
 use std::cmp::Reverse;
 use std::error::Error as _;
+use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -259,6 +260,13 @@ fn read_all(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
     let mut runs = Run::read(&name, &bytes, &mut |progress| bar.report(&progress))?;
     runs.sort_by_key(|run| Reverse(run.device_order()));
     Ok(runs)
+}
+
+/// Adds a line for each sentence about facts that are not known.
+fn add_notes(text: &mut String, notes: &[String]) {
+    for note in notes {
+        let _ = writeln!(text, "  note: {note}");
+    }
 }
 
 /// A sentence with the number of requests of a run and, if `limit` is inferred, the limit that its file

@@ -4,7 +4,7 @@
 use blockyard_gpus::{
     GpuProfile, NCCL_CODE, NonPytorchHolder, SHARED_LIBRARY_BYTES, non_pytorch_measured_text,
 };
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, counted};
 use serde::Deserialize;
 
 use crate::Report;
@@ -107,7 +107,7 @@ fn device_memory(taken: &[&HolderCount], gpu: &GpuProfile) -> NonPytorchMemory {
 }
 
 fn handles(count: u64, library: &str) -> String {
-    format!("{library}, {count} {}", if count == 1 { "handle" } else { "handles" })
+    format!("{library}, {}", counted(count, "handle"))
 }
 
 /// The buffers of communicators, by their numbers of ranks.

@@ -1,5 +1,6 @@
 //! Why numbers of a run are estimates.
 
+use blockyard_record::counted;
 use serde::Deserialize;
 
 /// Why the numbers after a note are estimates.
@@ -64,9 +65,8 @@ impl EstimateNote {
                 )
             }
             NoteKind::Read => format!(
-                "the program reads {} {} that a kernel would have computed: {}",
-                self.bytes,
-                if self.bytes == 1 { "byte" } else { "bytes" },
+                "the program reads {} that a kernel would have computed: {}",
+                counted(self.bytes, "byte"),
                 if self.text.is_empty() { "assumed to be 0" } else { &self.text }
             ),
             NoteKind::Estimate => self.text.clone(),

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use blockyard_hooks::variables;
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, counted};
 
 pub use self::store::StoreServer;
 use crate::run::RunningProgram;
@@ -225,12 +225,11 @@ pub fn run_ranks(
 fn assumed(store: &StoreServer, ranks: &Ranks) -> Option<EstimateNote> {
     let keys = store.assumed();
     let first = keys.first()?;
-    let count = keys.len();
     let running: Vec<String> = ranks.running().iter().map(ToString::to_string).collect();
     Some(EstimateNote::estimate(format!(
-        "the program reads {count} {} of the store that ranks which do not run would have set (the first is {first}): assumed to be \
+        "the program reads {} of the store that ranks which do not run would have set (the first is {first}): assumed to be \
          those of rank {}",
-        if count == 1 { "key" } else { "keys" },
+        counted(keys.len(), "key"),
         running.join(", ")
     )))
 }

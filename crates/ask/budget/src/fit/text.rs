@@ -237,11 +237,11 @@ fn write_growth(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
 fn growth_text(growth: &FitGrowth) -> String {
     let rule = match growth.kind {
         FitGrowthKind::Constant => "constant".to_owned(),
-        FitGrowthKind::Linear => format!("linear, {} for each unit", signed(growth.slope)),
+        FitGrowthKind::Linear => format!("linear, {} for each unit", slope_text(growth.slope)),
         FitGrowthKind::Quadratic => format!(
             "quadratic, {} for each squared unit and {} for each unit",
-            signed(growth.square),
-            signed(growth.slope)
+            slope_text(growth.square),
+            slope_text(growth.slope)
         ),
     };
     let values: Vec<String> = growth.values.iter().map(u64::to_string).collect();
@@ -249,7 +249,7 @@ fn growth_text(growth: &FitGrowth) -> String {
     format!("{rule} ({off}, over {})", values.join(", "))
 }
 
-fn signed(bytes: f64) -> String {
+fn slope_text(bytes: f64) -> String {
     let size = Bytes::new(rounded(bytes.abs()));
     if bytes < -0.5 { format!("-{size}") } else { size.to_string() }
 }

@@ -3,18 +3,12 @@
 use std::fmt::{self, Write as _};
 
 use blockyard_answers::{GuardFailure, GuardRow};
-use blockyard_record::{Bytes, counted, grouped};
+use blockyard_record::{Bytes, counted, grouped, signed};
 
 use super::{Baseline, GuardComparison, MeasuredRun, ProgramEntry, Tolerance};
 
 /// At most this many rows, notes and iterations are listed.
 const MAX_ROWS: usize = 10;
-
-/// A change with its sign: `+1,024`.
-fn signed(change: i128) -> String {
-    let sign = if change < 0 { '-' } else { '+' };
-    format!("{sign}{}", grouped(u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX)))
-}
 
 /// The report about one program.
 pub(super) fn text(
@@ -104,7 +98,7 @@ fn write_peak(text: &mut String, what: &str, before: Bytes, after: Bytes) -> fmt
     if before == after {
         return writeln!(text, "  peak {what}: {}, as before", size(after));
     }
-    let change = signed(number(after).saturating_sub(number(before)));
+    let change = signed(number(after).saturating_sub(number(before)), grouped);
     writeln!(text, "  peak {what}: {} instead of {} ({change})", size(after), size(before))
 }
 
@@ -120,8 +114,8 @@ fn write_comparison(
     let allocated = number(run.peak_allocated).saturating_sub(number(baseline.peak_allocated));
     let reserved = number(run.peak_reserved).saturating_sub(number(baseline.peak_reserved));
     if reserved != 0 {
-        writeln!(text, "    {:>16}  of the peak allocated", signed(allocated))?;
-        let more = signed(reserved.saturating_sub(allocated));
+        writeln!(text, "    {:>16}  of the peak allocated", signed(allocated, grouped))?;
+        let more = signed(reserved.saturating_sub(allocated), grouped);
         writeln!(text, "    {more:>16}  of segments beyond it")?;
     }
     let changed = found.iterations.iter().take(MAX_ROWS);
@@ -148,19 +142,19 @@ fn write_rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &
             (None, _, Some(0)) => ", gone".to_owned(),
             _ => String::new(),
         };
-        writeln!(text, "    {:>16}  {}{before}", signed(change(row)), line_text(row))?;
+        writeln!(text, "    {:>16}  {}{before}", signed(change(row), grouped), line_text(row))?;
     }
     let hidden = changed.get(MAX_ROWS..).unwrap_or_default();
     if !hidden.is_empty() {
         let sum = hidden.iter().map(change).fold(0_i128, i128::saturating_add);
-        writeln!(text, "    {:>16}  {} more lines", signed(sum), hidden.len())?;
+        writeln!(text, "    {:>16}  {} more lines", signed(sum, grouped), hidden.len())?;
     }
     let what = if run.holders.is_empty() && !baseline.holders.is_empty() {
         "everything else: the run left no lines"
     } else {
         "everything else"
     };
-    writeln!(text, "    {:>16}  {what}", signed(change(rest)))
+    writeln!(text, "    {:>16}  {what}", signed(change(rest), grouped))
 }
 
 /// The line of a row, with its function and its text where they are known.

@@ -8,7 +8,7 @@ use blockyard_answers::BoundAnswer;
 use blockyard_lab::{Bound, Row, Run, bound as ask, replay_under};
 use blockyard_record::grouped;
 
-use super::{BoundQuestion, FileOptions, QuestionReply, ask_files, requests_sentence};
+use super::{BoundQuestion, FileOptions, QuestionReply, add_notes, ask_files, requests_sentence};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -56,8 +56,6 @@ fn text(run: &Run, found: &Bound, baseline: &Row) -> String {
         let _ =
             writeln!(text, "  the run's own settings take  {} bytes{end}", grouped(own.peak_reserved.get()));
     }
-    for note in &found.notes {
-        let _ = writeln!(text, "  note: {note}");
-    }
+    add_notes(&mut text, &found.notes);
     text
 }

@@ -7,7 +7,7 @@ use blockyard_lab::{Run, leaks as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
-use super::{ConfOptions, QuestionReply};
+use super::{ConfOptions, QuestionReply, add_notes};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -41,8 +41,6 @@ fn text(found: &LeaksAnswer) -> String {
     if count > SHOWN_CALL_SITES {
         let _ = writeln!(text, "    and {} more", count - SHOWN_CALL_SITES);
     }
-    for note in &found.notes {
-        let _ = writeln!(text, "  note: {note}");
-    }
+    add_notes(&mut text, &found.notes);
     text
 }

@@ -9,7 +9,7 @@ use blockyard_replay::Progress;
 use blockyard_rules::conf_text;
 
 use super::what_if::{cells, heading, row_json};
-use super::{QuestionReply, SearchQuestion, requests_sentence, table};
+use super::{QuestionReply, SearchQuestion, add_notes, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -73,8 +73,6 @@ fn text(run: &Run, found: &SearchResult, all: bool) -> String {
     if let Some(line) = &found.line {
         let _ = writeln!(text, "  {line}");
     }
-    for note in &found.notes {
-        let _ = writeln!(text, "  note: {note}");
-    }
+    add_notes(&mut text, &found.notes);
     text
 }

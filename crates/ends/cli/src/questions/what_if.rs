@@ -11,7 +11,7 @@ use blockyard_lab::{Conditions, Outcome, Row, Run, what_if as ask};
 use blockyard_record::grouped;
 use blockyard_rules::conf_text;
 
-use super::{FileOptions, QuestionReply, WhatIfQuestion, ask_files, requests_sentence, table};
+use super::{FileOptions, QuestionReply, WhatIfQuestion, add_notes, ask_files, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -54,9 +54,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::
     for (row, difference) in rows {
         explain(&mut text, row, difference.as_ref());
     }
-    for note in &found.notes {
-        let _ = writeln!(text, "  note: {note}");
-    }
+    add_notes(&mut text, &found.notes);
     Ok(QuestionReply { json: json.into(), text, status })
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blockyard_lab::Forecast;
-use blockyard_record::{Bytes, counted, grouped};
+use blockyard_record::{Bytes, counted, grouped, signed};
 use blockyard_watch::DeviceStep;
 
 use super::live::LiveProgram;
@@ -51,11 +51,6 @@ impl Say {
     }
 }
 
-fn signed(bytes: i64) -> String {
-    let sign = if bytes < 0 { '-' } else { '+' };
-    format!("{sign}{}", Bytes::new(bytes.unsigned_abs()))
-}
-
 /// The line of a step.
 pub(super) fn step(number: u64, step: &DeviceStep, has_several: bool) -> String {
     let device = if has_several { format!(" cuda:{}", step.device) } else { String::new() };
@@ -71,7 +66,8 @@ pub(super) fn step(number: u64, step: &DeviceStep, has_several: bool) -> String 
             let line = step.growing_line.as_ref().filter(|_| growth > 0);
             let line =
                 line.map_or_else(String::new, |(line, more)| format!(", {} of {line}", Bytes::new(*more)));
-            format!("; {} to the step before{line}", signed(growth))
+            let growth = signed(growth, |bytes| Bytes::new(bytes).to_string());
+            format!("; {growth} to the step before{line}")
         }
     };
     format!("{head}{peaks}{growth}")

@@ -5,7 +5,7 @@ use blockyard_figure::{
     Changes, Direction, MapView, Mark, Role, Scene, SegmentZoom, Size, TargetId, Theme, map_text, next_block,
     pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
 };
-use blockyard_record::{BlockId, Bytes, MemoryState, PoolId, Recording};
+use blockyard_record::{BlockId, Bytes, MemoryState, PoolId, Recording, counted};
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 
@@ -112,9 +112,8 @@ fn a_released_segment_leaves_a_row_for_one_step() {
     let released: Vec<_> = scene.targets.iter().filter(|t| matches!(t.what, TargetId::Released(_))).collect();
     assert_eq!(released.len(), 1);
     // The row of the released segment is not a segment any more.
-    let count = after(&recording, 12).0.segments().count();
-    let noun = if count == 1 { "segment" } else { "segments" };
-    let note = format!("{count} {noun}, 1 just released");
+    let segments = counted(after(&recording, 12).0.segments().count(), "segment");
+    let note = format!("{segments}, 1 just released");
     assert!(
         scene.marks.iter().any(|mark| matches!(mark, Mark::Text { text, .. } if *text == note)),
         "{note}"
