@@ -126,7 +126,7 @@ impl RunSummary {
             limit: run.implied_limit(),
             release: run.release,
             recorded_oom: run.recorded_oom().map(|request| run.request_number(request)),
-            notes: run.notes().to_vec(),
+            notes: run.notes(),
         }
     }
 }

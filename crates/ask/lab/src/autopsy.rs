@@ -96,7 +96,7 @@ pub(crate) fn failure_and_growth(
     let (mut changes, in_vain) = changes::changes(&examined, on_progress)?;
     let growth = forecast_changes(run, conditions, failure.index, &mut changes, on_progress)?;
     changes.extend(limit_for_the_rest(&examined, growth.completed.as_ref(), &changes, on_progress)?);
-    let mut notes = run.notes().to_vec();
+    let mut notes = run.notes();
     // The notes of the run say already which limit its file implies.
     if !limit.is_inferred() {
         notes.push(limit.sentence());
@@ -215,48 +215,26 @@ impl Examination<'_> {
     /// Whether the failing request passes in a run under other settings, and the run up to it at the limit that
     /// the failure met, where it passes there.
     fn passes_under(&self, conf: &str, on_done: OnDone) -> Result<(Passes, Option<GapOutcome>), LabError> {
-        let mut all = Vec::with_capacity(2);
-        for fixed in self.limited.conditions_at_bounds(conf) {
-            all.push(passing(self.run, &fixed, self.failure.index, on_done)?);
-        }
-        let at_low = all.first().is_some_and(Option::is_some);
-        let passes = Passes { at_low, at_high: all.last().map_or(at_low, Option::is_some) };
+        let bounds = self.limited.conditions_at_bounds(conf);
+        let (passes, all) = passes_at_bounds(self.run, &bounds, self.failure.index, on_done)?;
         Ok((passes, all.get(self.place).copied().flatten()))
     }
-
-    fn passes_at_bounds(
-        run: &Run,
-        ends: &[FixedConditions],
-        request: usize,
-        on_done: OnDone,
-    ) -> Result<Passes, LabError> {
-        let mut all = Vec::with_capacity(2);
-        for fixed in ends {
-            all.push(passes(run, fixed, request, on_done)?);
-        }
-        let at_low = all.first().copied().unwrap_or(false);
-        Ok(Passes { at_low, at_high: all.last().copied().unwrap_or(at_low) })
-    }
 }
 
-/// Whether a request of a run passes, and every request before it.
-fn passes(run: &Run, fixed: &FixedConditions, request: usize, on_done: OnDone) -> Result<bool, LabError> {
-    Ok(passing(run, fixed, request, on_done)?.is_some())
-}
-
-/// The run up to a request, if this request and every one before it pass.
-fn passing(
+/// Whether a request of a run passes at the bounds of the limit, and the run up to it at each where it passes.
+fn passes_at_bounds(
     run: &Run,
-    fixed: &FixedConditions,
+    bounds: &[FixedConditions],
     request: usize,
     on_done: OnDone,
-) -> Result<Option<GapOutcome>, LabError> {
-    match outcome_before(run, fixed, 0, request.saturating_add(1), on_done) {
-        Ok(outcome) => Ok(outcome.first_oom.is_none().then(|| GapOutcome::from(&outcome))),
-        // A setting that PyTorch refuses does not help.
-        Err(LabError::Config(_)) => Ok(None),
-        Err(error) => Err(error),
+) -> Result<(Passes, Vec<Option<GapOutcome>>), LabError> {
+    let mut all = Vec::with_capacity(2);
+    for fixed in bounds {
+        let served = fixed.served(run, request.saturating_add(1), on_done)?;
+        all.push(served.as_ref().map(GapOutcome::from));
     }
+    let at_low = all.first().is_some_and(Option::is_some);
+    Ok((Passes { at_low, at_high: all.last().map_or(at_low, Option::is_some) }, all))
 }
 
 /// The first request of a run that fails.

@@ -61,7 +61,7 @@ pub fn bound(run: &Run, on_progress: OnProgress) -> Result<Bound, LabError> {
         "the layout knows every lifetime in advance and lets streams share memory, for which a program would have to wait"
             .to_owned(),
     ];
-    notes.extend_from_slice(run.notes());
+    notes.extend(run.notes());
     let request = run.request_number(request);
     Ok(Bound { lower_bound, request, layout_peak, layout: layout.collect(), notes })
 }

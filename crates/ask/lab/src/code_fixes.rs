@@ -20,7 +20,6 @@ use self::activations::{Batch, PARTS};
 use self::changed_requests::ChangedRequests;
 use self::training::{Phase, Training};
 use crate::limited_run::FixedConditions;
-use crate::outcome::outcome_before;
 use crate::rest::CompletedRun;
 use crate::{
     CodeFix, CodeFixKind, Conditions, Finding, FindingTopic, LabError, LimitedRun, RestOfIteration,
@@ -104,7 +103,7 @@ pub(crate) fn add_code_fixes(
     let Some(first) = bounds.first() else { return Ok(()) };
     let trial = failed.map(|_| Trial { bounds: &bounds, completed });
     // The run goes on to its end on a device without a limit, so that peaks can be compared.
-    let unlimited = FixedConditions { capacity: UNLIMITED, fraction: None, ..first.clone() };
+    let unlimited = FixedConditions { capacity: UNLIMITED, limit: None, ..first.clone() };
     let own = ChangedRequests::of(&training).finish();
     let Some((own, _)) = peaks(&own, &unlimited, &mut on_done)? else { return Ok(()) };
     let mut fixes: Vec<CodeFix> = Vec::new();
@@ -151,10 +150,10 @@ pub(crate) fn add_code_fixes(
         });
     }
     fixes.sort_by_key(|fix| (std::cmp::Reverse(fix.bytes), fix.kind));
-    let findings = fixes.iter().map(|fix| Finding::about(FindingTopic::Code, &fix.sentence, None));
+    let findings = fixes.iter().map(|fix| Finding::new(FindingTopic::Code, &fix.sentence));
     verdict.answer.findings.extend(findings);
     if !fixes.is_empty() {
-        verdict.answer.findings.push(Finding::about(FindingTopic::Code, PROOF, None));
+        verdict.answer.findings.push(Finding::new(FindingTopic::Code, PROOF));
     }
     verdict.answer.findings.sort_by_key(|finding| finding.about);
     verdict.answer.code_fixes = fixes;
@@ -226,12 +225,12 @@ fn sentence(
     )
 }
 
-/// The most allocated and the most reserved bytes of a run; `None` if the requests cannot be replayed.
+/// The most allocated and the most reserved bytes of a run; `None` if a request fails, and where the changed
+/// requests cannot be replayed: an estimate is then left out, and the verdict stays.
 fn peaks(run: &Run, fixed: &FixedConditions, on_done: OnDone) -> Result<Option<(Bytes, Bytes)>, LabError> {
-    match outcome_before(run, fixed, 0, run.requests().len(), on_done) {
-        Ok(outcome) => Ok((outcome.ooms == 0).then_some((outcome.peak_allocated, outcome.peak_reserved))),
-        Err(LabError::Cancelled) => Err(LabError::Cancelled),
-        Err(_) => Ok(None),
+    match fixed.served(run, run.requests().len(), on_done) {
+        Err(LabError::Run(_)) => Ok(None),
+        found => Ok(found?.map(|outcome| (outcome.peak_allocated, outcome.peak_reserved))),
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn set_devices(runs: &mut [Run], numbers: &[u32]) {
 pub(crate) fn add_devices(answer: &mut VerdictAnswer, run: &Run) {
     let Some(devices) = &run.recorded.devices else { return };
     answer.devices.clone_from(&devices.list);
-    answer.findings.insert(0, Finding::about(FindingTopic::Happened, &devices.sentence, None));
+    answer.findings.insert(0, Finding::new(FindingTopic::Happened, &devices.sentence));
 }
 
 fn of(run: &Run, number: u32) -> DeviceOfFile {

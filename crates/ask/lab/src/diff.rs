@@ -29,8 +29,9 @@ pub fn diff(before: &Run, after: &Run, on_progress: OnProgress) -> Result<Diff, 
     let (left, right) = (Part::whole(before, &old), Part::whole(after, &new));
     let first = Peaks::of(&left, &mut on_done)?;
     let second = Peaks::of(&right, &mut |done| on_done(before.requests().len() + done))?;
-    let mut notes = before.notes().to_vec();
-    notes.extend(after.notes().iter().filter(|note| !before.notes().contains(note)).cloned());
+    let mut notes = before.notes();
+    let later: Vec<String> = after.notes().into_iter().filter(|note| !notes.contains(note)).collect();
+    notes.extend(later);
     for run in [before, after] {
         notes.extend(dependence(run, &mut on_done)?);
     }
@@ -71,7 +72,7 @@ pub fn diff_iterations(
         alignment: align::aligned(&left, &right),
         allocated: before.allocated.change_to(&after.allocated),
         reserved: before.reserved.change_to(&after.reserved),
-        notes: run.notes().iter().cloned().chain(dependence(run, &mut on_done)?).collect(),
+        notes: run.notes().into_iter().chain(dependence(run, &mut on_done)?).collect(),
     })
 }
 

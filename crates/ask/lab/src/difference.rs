@@ -1,6 +1,6 @@
 //! The first request at which two replays part.
 
-use blockyard_record::{Event, OnDone};
+use blockyard_record::{Event, OnDone, counted};
 use blockyard_replay::Progress;
 use std::fmt::Write as _;
 
@@ -101,8 +101,7 @@ fn events_sentence(events: &[Event]) -> String {
     }
     let mut text = events.iter().take(MAX_EVENTS).map(event_text).collect::<Vec<_>>().join(", ");
     if events.len() > MAX_EVENTS {
-        let more = events.len() - MAX_EVENTS;
-        let _ = write!(text, ", and {more} more {}", if more == 1 { "event" } else { "events" });
+        let _ = write!(text, ", and {}", counted(events.len() - MAX_EVENTS, "more event"));
     }
     text
 }

@@ -6,7 +6,8 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    Bytes, NullSink, OnDone, SegmentSnapshot, Snapshot, StepOutcome, frame_text, grouped, own_line,
+    BlockState, Bytes, NullSink, OnDone, PoolId, PoolKind, SegmentSnapshot, Snapshot, StepOutcome, StreamId,
+    frame_text, grouped, own_line,
 };
 use blockyard_workload::Request;
 
@@ -104,11 +105,12 @@ impl<'a> Forecaster<'a> {
         Some((line, Bytes::new(growth.checked_div(period)?)))
     }
 
-    /// What happens under these conditions; `None` where the iterations cannot be replayed under them.
+    /// What happens under these conditions; `None` where the release refuses the settings, and where the iterations
+    /// have too many requests.
     ///
     /// # Errors
     ///
-    /// [`LabError::Cancelled`].
+    /// [`LabError::Cancelled`], [`LabError::Run`] if the requests cannot be replayed.
     pub(crate) fn forecast(
         &self,
         conditions: &Conditions,
@@ -118,8 +120,8 @@ impl<'a> Forecaster<'a> {
         for fixed in self.run.fixed_conditions(conditions) {
             match self.end(&fixed, on_done) {
                 Ok(Some(end)) => ends.push(self.of_end(&end, &fixed)),
-                Err(LabError::Cancelled) => return Err(LabError::Cancelled),
-                Ok(None) | Err(_) => return Ok(None),
+                Ok(None) | Err(LabError::Config(_)) => return Ok(None),
+                Err(error) => return Err(error),
             }
         }
         let mut ends = ends.into_iter();
@@ -241,7 +243,7 @@ impl<'a> Forecaster<'a> {
         let mut replayer = fixed.replayer(run, &config, NullSink)?;
         // Garbage collection remembers the ages of blocks, which a snapshot does not show.
         let can_repeat = config.garbage_collection_threshold() == 0.0;
-        let mut memory: Vec<Memory> = Vec::new();
+        let mut memory: Vec<Vec<SegmentMemory>> = Vec::new();
         let mut middle = Bytes::ZERO;
         let total = self.periodic.ends(groups).count();
         for (count, end) in self.periodic.ends(groups).enumerate() {
@@ -258,7 +260,7 @@ impl<'a> Forecaster<'a> {
                 return Ok(End::Fails { iteration, request: failed.request });
             }
             if can_repeat && memory.len() < COMPARED {
-                memory.push(memory_of(&replayer.snapshot()));
+                memory.push(memory_of(replayer.snapshot()));
                 if self.periodic.has_equal_sizes && repeats(&memory, self.periodic.period) {
                     return Ok(End::Repeats);
                 }
@@ -276,11 +278,12 @@ impl<'a> Forecaster<'a> {
 /// many allocations and frees come after the end of each iteration, of which the first has what came before.
 ///
 /// `None` if neither the last three iterations are equal but for steps of their sizes nor the last two are
-/// equal, or where they cannot be replayed under the conditions.
+/// equal, or where the release refuses the settings.
 ///
 /// # Errors
 ///
-/// [`LabError::Cancelled`], and [`LabError::NoTrace`] for a run without requests.
+/// [`LabError::Cancelled`], [`LabError::NoTrace`] for a run without requests, and [`LabError::Run`] for requests
+/// that cannot be replayed.
 pub fn forecast(
     run: &Run,
     later: &[usize],
@@ -298,7 +301,7 @@ pub fn forecast(
 ///
 /// # Errors
 ///
-/// [`LabError::NoTrace`] for a run without requests.
+/// [`LabError::NoTrace`] for a run without requests, and [`LabError::Run`] for requests that cannot be replayed.
 pub fn forecast_settings(
     run: &Run,
     later: &[usize],
@@ -315,7 +318,8 @@ pub fn forecast_settings(
         let found = match forecaster.forecast(&conditions.and_conf(&conf), on_done) {
             Ok(Some(found)) => found.counted_after(left_out),
             Ok(None) => continue,
-            Err(_) => break,
+            Err(LabError::Cancelled) => break,
+            Err(error) => return Err(error),
         };
         let is_end = found == Forecast::Finishes;
         if best.as_ref().is_none_or(|(_, best)| last(best) < last(&found)) {
@@ -364,13 +368,20 @@ pub(crate) fn forecast_end(forecast: &Forecast) -> Option<String> {
     }
 }
 
-/// What decides how an allocator goes on: segments by ascending address with their blocks. The addresses
-/// themselves do not count, since blocks of one size are taken in the order of their addresses.
-type Memory = Vec<(u64, u64, String)>;
+/// What decides how an allocator goes on: the fields of a segment and of its blocks, by ascending address. The
+/// addresses themselves do not count, since blocks of one size are taken in the order of their addresses.
+#[derive(PartialEq, Eq)]
+struct SegmentMemory {
+    stream: StreamId,
+    size: Bytes,
+    pool: (PoolId, PoolKind),
+    is_expandable: bool,
+    blocks: Vec<(Bytes, BlockState, Vec<StreamId>)>,
+}
 
 /// Whether the last memory is that of one group before, or the last groups are those before them: some programs take
 /// two blocks by turns.
-fn repeats(memory: &[Memory], period: usize) -> bool {
+fn repeats(memory: &[impl PartialEq], period: usize) -> bool {
     let is_before = |distance: usize, count: usize| {
         let mut pairs = memory.iter().rev().zip(memory.iter().rev().skip(distance)).take(count);
         memory.len() >= distance.saturating_add(count) && pairs.all(|(now, before)| now == before)
@@ -379,28 +390,21 @@ fn repeats(memory: &[Memory], period: usize) -> bool {
         || (period..=memory.len()).step_by(period.max(1)).any(|cycle| is_before(cycle, cycle))
 }
 
-fn memory_of(snapshot: &Snapshot) -> Memory {
-    let mut segments: Vec<_> = snapshot.segments.iter().collect();
-    segments.sort_by_key(|segment| segment.addr);
-    let blocks = |segment: &SegmentSnapshot| -> String {
-        let texts = segment
-            .blocks
-            .iter()
-            .map(|block| format!("{} {:?} {:?};", block.size.get(), block.state, block.streams));
-        texts.collect()
+fn memory_of(snapshot: Snapshot) -> Vec<SegmentMemory> {
+    let of = |segment: SegmentSnapshot| SegmentMemory {
+        stream: segment.stream,
+        size: segment.size,
+        pool: (segment.pool_id, segment.pool),
+        is_expandable: segment.is_expandable,
+        blocks: segment.blocks.into_iter().map(|block| (block.size, block.state, block.streams)).collect(),
     };
-    let of = |segment: &&SegmentSnapshot| {
-        let kind = format!("{:?} {:?} {}", segment.pool_id, segment.pool, segment.is_expandable);
-        (segment.stream.get(), segment.size.get(), format!("{kind} {}", blocks(segment)))
-    };
-    segments.iter().map(of).collect()
+    snapshot.segments.into_iter().map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::ops::ControlFlow;
 
-    use blockyard_record::StreamId;
     use blockyard_workload::{TensorId, Workload};
 
     use super::*;
@@ -551,13 +555,11 @@ mod tests {
 
     #[test]
     fn memory_repeats_after_one_group_or_by_turns() {
-        let memory = |number: u64| vec![(number, 0, String::new())];
-        let all = |numbers: &[u64]| numbers.iter().copied().map(memory).collect::<Vec<_>>();
-        assert!(repeats(&all(&[7, 1, 1]), 1));
-        assert!(repeats(&all(&[7, 1, 2, 1, 2]), 1));
-        assert!(!repeats(&all(&[1, 2, 1]), 1), "one return is no turn");
-        assert!(!repeats(&all(&[7, 1, 2, 3]), 1));
-        assert!(repeats(&all(&[1, 9, 1]), 2));
-        assert!(!repeats(&all(&[1]), 1));
+        assert!(repeats(&[7, 1, 1], 1));
+        assert!(repeats(&[7, 1, 2, 1, 2], 1));
+        assert!(!repeats(&[1, 2, 1], 1), "one return is no turn");
+        assert!(!repeats(&[7, 1, 2, 3], 1));
+        assert!(repeats(&[1, 9, 1], 2));
+        assert!(!repeats(&[1], 1));
     }
 }

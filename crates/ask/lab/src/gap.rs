@@ -123,7 +123,7 @@ pub(crate) fn findings(gap: &Gap) -> Vec<Finding> {
         parts.join(", ")
     );
     let request = Some(moment.request).filter(|request| *request > 0);
-    let mut findings = vec![Finding::about(FindingTopic::Gap, text, request)];
+    let mut findings = vec![Finding { request, ..Finding::new(FindingTopic::Gap, text) }];
     // The verdict has other sentences about settings. What saves little is in the table alone.
     let own = gap.own.unwrap_or_default().peak_reserved;
     let saved = |remedy: &GapRemedy| own.saturating_sub(remedy.outcome.peak_reserved).get();
@@ -131,7 +131,7 @@ pub(crate) fn findings(gap: &Gap) -> Vec<Finding> {
         remedy.kind != GapRemedyKind::Setting
             && saved(remedy).saturating_mul(LEAST_SHARE) >= moment.parts.sum().get()
     });
-    findings.extend(others.map(|remedy| Finding::about(FindingTopic::Gap, &remedy.sentence, None)));
+    findings.extend(others.map(|remedy| Finding::new(FindingTopic::Gap, &remedy.sentence)));
     findings
 }
 

@@ -111,7 +111,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         other.growth.cmp(&one.growth).then_with(|| one.site.cmp(&other.site))
     });
     let (growing, allocations): (Vec<_>, Vec<_>) = growing.into_iter().unzip();
-    let mut notes = run.notes().to_vec();
+    let mut notes = run.notes();
     if boundaries.len() < MIN_ITERATIONS {
         notes.push(format!("{} iterations are too few to distinguish growth from set-up", boundaries.len()));
     } else if steps == IterationSource::Parts {

@@ -6,8 +6,8 @@ use blockyard_replay::Replayer;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 use std::borrow::Cow;
 
-use crate::outcome::outcome;
-use crate::{Conditions, LabError, Limit, LimitKind, LimitSource, Row, RowError, Run};
+use crate::outcome::{outcome, outcome_before};
+use crate::{Conditions, LabError, Limit, LimitKind, LimitSource, Outcome, Row, RowError, Run};
 
 /// A run, and the limit under which it is replayed: the given limit, or else the limit that the file implies.
 ///
@@ -103,18 +103,31 @@ pub(crate) struct FixedConditions {
     /// All bytes of the device.
     pub(crate) capacity: Bytes,
     /// The most that may be reserved; `None` without a memory fraction.
-    pub(crate) fraction: Option<Bytes>,
+    pub(crate) limit: Option<Bytes>,
 }
 
 impl FixedConditions {
     /// The most that may be reserved.
     pub(crate) fn most(&self) -> Bytes {
-        self.fraction.map_or(self.capacity, |limit| limit.min(self.capacity))
+        self.limit.map_or(self.capacity, |limit| limit.min(self.capacity))
     }
 
     /// The settings as the release reads them.
     pub(crate) fn config(&self) -> Result<AllocatorConfig, ConfigError> {
         AllocatorConfig::parse(&self.conf, self.release)
+    }
+
+    /// The outcome of the first `end` requests of a run if each of them is served; `None` if one fails, and if the
+    /// release refuses the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Cancelled`], and [`LabError::Run`] if the requests cannot be replayed.
+    pub(crate) fn served(&self, run: &Run, end: usize, on_done: OnDone) -> Result<Option<Outcome>, LabError> {
+        match outcome_before(run, self, 0, end, on_done) {
+            Err(LabError::Config(_)) => Ok(None),
+            found => Ok(Some(found?).filter(|outcome| outcome.ooms == 0)),
+        }
     }
 
     /// A replayer of a run before its first request.
@@ -125,7 +138,7 @@ impl FixedConditions {
         sink: S,
     ) -> Result<Replayer<'a, RecordedDevice, S>, LabError> {
         let mut replayer = Replayer::new(run.plan(), config, run.device(self.capacity), sink)?;
-        if let Some(limit) = self.fraction {
+        if let Some(limit) = self.limit {
             replayer.set_memory_fraction(share(limit, self.capacity))?;
         }
         Ok(replayer)
@@ -158,12 +171,8 @@ impl Run {
     pub(crate) fn fixed_conditions(&self, conditions: &Conditions) -> Vec<FixedConditions> {
         let capacity = conditions.capacity_of(self);
         let release = conditions.release_of(self);
-        let fixed = |capacity, fraction| FixedConditions {
-            conf: conditions.conf.clone(),
-            release,
-            capacity,
-            fraction,
-        };
+        let fixed =
+            |capacity, limit| FixedConditions { conf: conditions.conf.clone(), release, capacity, limit };
         match self.limit_under(conditions) {
             None => vec![fixed(capacity, None)],
             Some(limit) if limit.is_capacity() => vec![fixed(capacity, None)],

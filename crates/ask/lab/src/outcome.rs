@@ -99,8 +99,8 @@ impl Row {
 
     /// Whether the capacity of the replay is known and not assumed, or it has a limit other than the capacity.
     pub(crate) fn is_device_known(&self, run: &Run) -> bool {
-        let is_assumed = run.is_capacity_assumed && self.conditions.capacity_of(run) == run.capacity;
-        !is_assumed || self.limit.is_some_and(|limit| !limit.is_capacity())
+        !run.is_assumed(self.conditions.capacity_of(run))
+            || self.limit.is_some_and(|limit| !limit.is_capacity())
     }
 
     /// Whether the whole run fits at both bounds of the limit.
@@ -310,7 +310,8 @@ impl Replay<'_> {
                 Some(Request::Allocate { size, .. }) => *size,
                 _ => Bytes::ZERO,
             };
-            let message = if self.is_device_known() { message } else { self.known(size) };
+            let message =
+                if self.run.is_assumed(self.fixed.capacity) { self.failure_text(size) } else { message };
             let before = requests.iter().take(request);
             let allocations = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
             self.outcome.failed = Some(request);
@@ -323,13 +324,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether the capacity of the replayed device is the run's or the question's, and not an assumption.
-    fn is_device_known(&self) -> bool {
-        !self.run.is_capacity_assumed || self.fixed.capacity != self.run.capacity
-    }
-
     /// The text of a failure on an assumed device. PyTorch's message would have the numbers of that device.
-    fn known(&self, size: Bytes) -> String {
+    fn failure_text(&self, size: Bytes) -> String {
         let stats = self.replayer.stats();
         format!(
             "out of memory in a replay where at most {} may be reserved: {size} were asked for, {} were reserved, {} of them allocated",

@@ -116,8 +116,9 @@ impl CompletedRun {
         for fixed in bounds {
             let failed = match outcome(changed, fixed, 0, on_done) {
                 Ok(outcome) => outcome.failed,
-                Err(LabError::Cancelled) => return Err(LabError::Cancelled),
-                Err(_) => return Ok(None),
+                // Requests that were put together and cannot be replayed say nothing.
+                Err(LabError::Config(_) | LabError::Run(_)) => return Ok(None),
+                Err(error) => return Err(error),
             };
             let Some(failed) = failed else { continue };
             let Some(later) = self.later(changed, failed) else { return Ok(None) };

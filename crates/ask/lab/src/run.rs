@@ -25,6 +25,8 @@ use crate::{ChangeKind, Conditions, LabError, Limit};
 pub struct Run {
     /// The name of the run.
     pub name: String,
+    /// The name of the file, without the device that the name of the run has.
+    pub(crate) file: String,
     /// `PYTORCH_CUDA_ALLOC_CONF` of the run.
     pub conf: String,
     /// The release of PyTorch that the run was made with; the default release if it is not known.
@@ -42,7 +44,7 @@ pub struct Run {
     requests: RunRequests,
     /// What the recorded run did, where the file shows it.
     pub(crate) recorded: RecordedFacts,
-    notes: RunNotes,
+    notes: Vec<RunNote>,
     /// The memory of the device, if the run has no request.
     state: Option<Arc<DeviceState>>,
 }
@@ -103,14 +105,28 @@ pub(crate) struct RecordedFacts {
     pub(crate) others: Arc<[(u32, Run)]>,
 }
 
-/// Sentences about facts that are not known about a run.
-#[derive(Clone, Debug, Default)]
-struct RunNotes {
-    all: Vec<String>,
-    /// The one of them that names an assumed capacity.
-    assumed_capacity: Option<String>,
-    /// The one of them about the sizes of failed requests.
-    failed_sizes: Option<String>,
+/// A fact that is not known about a run.
+#[derive(Clone, Debug)]
+enum RunNote {
+    /// A file of this kind does not say how much memory the device has.
+    AssumedCapacity {
+        file: &'static str,
+        capacity: Bytes,
+    },
+    /// The sizes of failed requests are known after rounding alone.
+    FailedSizes(String),
+    Other(String),
+}
+
+impl RunNote {
+    fn sentence(&self) -> String {
+        match self {
+            Self::AssumedCapacity { file, capacity } => format!(
+                "{file} does not say how much memory the device has: {capacity} are assumed where nothing limits the run"
+            ),
+            Self::FailedSizes(text) | Self::Other(text) => text.clone(),
+        }
+    }
 }
 
 /// The addresses of the segments of a recorded run, in the order in which the driver gave them; empty for a
@@ -136,6 +152,11 @@ impl Run {
         let workload = Workload::default();
         let capacity = Workload::DEFAULT_CAPACITY;
         Self { release, state: Some(Arc::new(state)), ..Self::new(name, workload, conf, capacity) }
+    }
+
+    /// The name of the file; several runs have one file if it has several devices.
+    pub fn file(&self) -> &str {
+        &self.file
     }
 
     /// The memory of the device, if the run has no request.
@@ -171,6 +192,7 @@ impl Run {
     fn new(name: &str, workload: Workload, conf: &str, capacity: Bytes) -> Self {
         Self {
             name: name.to_owned(),
+            file: name.to_owned(),
             conf: conf.to_owned(),
             release: Release::default(),
             capacity,
@@ -180,7 +202,7 @@ impl Run {
             addresses: Arc::default(),
             requests: RunRequests::new(workload),
             recorded: RecordedFacts::default(),
-            notes: RunNotes::default(),
+            notes: Vec::new(),
             state: None,
         }
     }
@@ -294,28 +316,27 @@ impl Run {
     }
 
     /// Says that the capacity of the run is an assumption.
-    pub(crate) fn assume_capacity(&mut self, file: &str) {
+    pub(crate) fn assume_capacity(&mut self, file: &'static str) {
         self.is_capacity_assumed = true;
-        let note = format!(
-            "{file} does not say how much memory the device has: {} are assumed where nothing limits the run",
-            self.capacity
-        );
-        self.notes.assumed_capacity = Some(note.clone());
-        self.notes.all.push(note);
+        self.notes.push(RunNote::AssumedCapacity { file, capacity: self.capacity });
+    }
+
+    /// Whether a device of this capacity is the assumed one.
+    pub(crate) fn is_assumed(&self, capacity: Bytes) -> bool {
+        self.is_capacity_assumed && capacity == self.capacity
     }
 
     pub(crate) fn add_note(&mut self, note: String) {
-        self.notes.all.push(note);
+        self.notes.push(RunNote::Other(note));
     }
 
     /// Drops the note that the sizes of failed requests are not known exactly.
     pub(crate) fn drop_note_on_failed_sizes(&mut self) {
-        let dropped = self.notes.failed_sizes.take();
-        self.notes.all.retain(|note| Some(note) != dropped.as_ref());
+        self.notes.retain(|note| !matches!(note, RunNote::FailedSizes(_)));
     }
 
     pub(crate) fn add_notes(&mut self, notes: &[String]) {
-        self.notes.all.extend_from_slice(notes);
+        self.notes.extend(notes.iter().cloned().map(RunNote::Other));
     }
 
     /// How many of the first requests stand for memory from before the recording.
@@ -399,13 +420,14 @@ impl Run {
     }
 
     /// Sentences about facts that are not known about the run.
-    pub fn notes(&self) -> &[String] {
-        &self.notes.all
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.iter().map(RunNote::sentence).collect()
     }
 
     /// The notes under a capacity that is given, which makes the note about an assumed one wrong.
-    pub fn notes_with_capacity(&self) -> impl Iterator<Item = &String> {
-        self.notes.all.iter().filter(|note| self.notes.assumed_capacity.as_ref() != Some(note))
+    pub fn notes_with_capacity(&self) -> impl Iterator<Item = String> {
+        let notes = self.notes.iter().filter(|note| !matches!(note, RunNote::AssumedCapacity { .. }));
+        notes.map(RunNote::sentence)
     }
 
     /// The same requests as a run whose own settings, device and limit are these.
@@ -466,7 +488,7 @@ impl Run {
         resets.retain(|reset| *reset < done);
         stack_of.truncate(done);
         let last = request_text(self.number_of_last(done));
-        run.notes.all.push(format!("the run ends with out of memory after {last}"));
+        run.add_note(format!("the run ends with out of memory after {last}"));
         Cow::Owned(run)
     }
 

@@ -201,7 +201,7 @@ impl SearchResult {
             }
             None => "no setting that was tried reserves less than the run's own".to_owned(),
         };
-        let notes = run.notes().to_vec();
+        let notes = run.notes();
         Ok(Self { baseline, rows, front, best, line, sentence, notes })
     }
 }

@@ -217,7 +217,7 @@ pub(crate) fn whole_pages(begin: u64, end: u64, page: Bytes) -> Bytes {
 }
 
 fn about(topic: FindingTopic, text: String) -> Finding {
-    Finding::about(topic, text, None)
+    Finding::new(topic, text)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
     let is_estimated = verdict.answer.code_fixes.iter().any(|fix| fix.kind == CodeFixKind::SmallerBatch);
     if verdict.autopsy.is_some() && !is_estimated {
         let findings = &mut verdict.answer.findings;
-        findings.push(Finding::about(FindingTopic::Shortfall, SMALLER_BATCH, None));
+        findings.push(Finding::new(FindingTopic::Shortfall, SMALLER_BATCH));
         findings.sort_by_key(|finding| finding.about);
     }
     add_devices(&mut verdict.answer, run);
@@ -77,7 +77,7 @@ pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> R
 /// The warning about two settings that do not belong together.
 fn pair_finding(run: &Run, conditions: &Conditions) -> Result<Option<Finding>, LabError> {
     let warning = conditions.config(run)?.warning_about_pair();
-    Ok(warning.map(|text| Finding::about(FindingTopic::Helps, text, None)))
+    Ok(warning.map(|text| Finding::new(FindingTopic::Helps, text)))
 }
 
 /// A file has one batch size. Only a run of the program shows the memory of another batch size.

@@ -63,7 +63,7 @@ pub fn what_if(
         });
         rows.push(row);
     }
-    Ok(WhatIf { baseline, rows, differences, notes: run.notes().to_vec() })
+    Ok(WhatIf { baseline, rows, differences, notes: run.notes() })
 }
 
 /// A note that a given device replaces the limit that a memory fraction set on the run's own device; `None`

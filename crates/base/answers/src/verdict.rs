@@ -132,16 +132,22 @@ pub struct Finding {
 impl Finding {
     /// A sentence, without a full stop; lines of the program are between backticks.
     #[must_use]
-    pub fn about(about: FindingTopic, text: impl Into<String>, request: Option<u64>) -> Self {
+    pub fn new(about: FindingTopic, text: impl Into<String>) -> Self {
         Self {
             about,
             text: text.into(),
-            request,
+            request: None,
             line: None,
             moments: Vec::new(),
             settings: Vec::new(),
             release: None,
         }
+    }
+
+    /// The sentence with the request that it is about, counted from 1.
+    #[must_use]
+    pub fn at(self, request: u64) -> Self {
+        Self { request: Some(request), ..self }
     }
 
     /// The sentence with the settings that it is about.

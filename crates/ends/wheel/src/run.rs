@@ -85,7 +85,7 @@ impl RunData {
     /// What is not known about the run, in sentences.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.run.notes().to_vec()
+        self.run.notes()
     }
 
     /// Answers a question of the command, with its options, as the JSON that the command prints.

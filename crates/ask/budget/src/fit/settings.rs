@@ -56,7 +56,7 @@ fn fill(
     let devices = read(runs, &requests)
         .map_err(|error| FitRunEnd::Failed(format!("the requests of the run: {error}")))?;
     answer.requests = devices.iter().map(Run::request_count).sum();
-    answer.notes = devices.iter().flat_map(Run::notes_with_capacity).cloned().collect();
+    answer.notes = devices.iter().flat_map(Run::notes_with_capacity).collect();
     // A limit is a part of the whole GPU. Without a limit, the device is smaller by the non-PyTorch memory of
     // the recorded run.
     let capacity = if counts_non_pytorch(&conditions.terms) {

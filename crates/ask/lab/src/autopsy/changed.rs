@@ -141,5 +141,5 @@ pub fn try_change(
     let index = run.request_index(request.max(1)).map_or(total, |index| index.min(total));
     let changed = ChangedRun::of(run, conditions, change, index);
     let row = row(&changed.run, &changed.conditions, samples, &mut on_done)?;
-    Ok(WhatIf { baseline, rows: vec![row], differences: vec![None], notes: run.notes().to_vec() })
+    Ok(WhatIf { baseline, rows: vec![row], differences: vec![None], notes: run.notes() })
 }

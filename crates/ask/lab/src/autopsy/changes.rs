@@ -7,7 +7,7 @@ use blockyard_workload::Request;
 
 use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
-use super::{Examination, Passes, passes, pins};
+use super::{Examination, Passes, passes_at_bounds, pins};
 use crate::outcome::calls_text;
 use crate::setting_search::plain_candidates;
 use crate::{Change, ChangeKind, Conditions, LabError, Limit, Run};
@@ -158,12 +158,8 @@ pub(crate) fn passes_changed(
     on_done: OnDone,
 ) -> Result<Passes, LabError> {
     let changed = ChangedRun::of(run, conditions, kind, request);
-    Examination::passes_at_bounds(
-        &changed.run,
-        &changed.run.fixed_conditions(&changed.conditions),
-        changed.request,
-        on_done,
-    )
+    let bounds = changed.run.fixed_conditions(&changed.conditions);
+    Ok(passes_at_bounds(&changed.run, &bounds, changed.request, on_done)?.0)
 }
 
 /// The change that takes all memory from the default pool; `None` if the run enters no memory pool.
@@ -216,12 +212,12 @@ pub(super) fn limit(
     let Examination { failure, limit, conditions, .. } = examined;
     let least_step = conditions.config(run)?.large_segment_rounding();
     let capacity = conditions.capacity_of(run);
-    let mut try_limit = |wanted: Bytes| {
+    let mut try_limit = |wanted: Bytes| -> Result<bool, LabError> {
         let conditions = Conditions { capacity: Some(capacity.max(wanted)), ..conditions.and_limit(wanted) };
         let fixed = run.fixed_conditions(&conditions);
         // A given limit is a single limit without bounds.
         let Some(fixed) = fixed.first() else { return Ok(false) };
-        passes(run, fixed, request, on_done)
+        Ok(fixed.served(run, request.saturating_add(1), on_done)?.is_some())
     };
     let enough = failure.memory.reserved.saturating_add(failure.request.segment_size);
     let (mut low, mut high) = (limit.high, enough.max(Bytes::new(limit.high.get().saturating_add(1))));

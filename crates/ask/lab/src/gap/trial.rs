@@ -6,7 +6,7 @@ use blockyard_record::OnDone;
 
 use super::at_peak;
 use crate::limited_run::FixedConditions;
-use crate::outcome::{calls_text, outcome_before};
+use crate::outcome::calls_text;
 use crate::{GapOutcome, GapRemedy, GapRemedyKind, LabError, LimitedRun, Outcome, Run};
 
 /// A run, and its replay to which each change is compared.
@@ -46,14 +46,7 @@ impl Trial<'_> {
     ) -> Result<Option<GapOutcome>, LabError> {
         let mut counted = None;
         for (place, fixed) in bounds.iter().enumerate() {
-            let outcome = match outcome_before(run, fixed, 0, end, on_done) {
-                // PyTorch refuses the setting.
-                Err(LabError::Config(_)) => return Ok(None),
-                outcome => outcome?,
-            };
-            if outcome.ooms > 0 {
-                return Ok(None);
-            }
+            let Some(outcome) = fixed.served(run, end, on_done)? else { return Ok(None) };
             if place == self.place {
                 counted = Some(GapOutcome::from(&outcome));
             }

@@ -9,7 +9,7 @@ use blockyard_replay::{OnProgress, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::{Request, TensorId, Workload};
 
-use super::{Addresses, RecordedFacts, RunNotes};
+use super::{Addresses, RecordedFacts, RunNote};
 use crate::implied_limit::{implied_limit, recorded_limit};
 use crate::request_numbers::{RequestNumbers, asks_for_memory};
 use crate::{LabError, Run};
@@ -46,7 +46,7 @@ impl Run {
         let all = inferred.workload.requests().len();
         let fraction = without_inferred_fraction(&replayable.run, &mut inferred);
         let left_out = all.saturating_sub(inferred.workload.requests().len());
-        let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
+        let unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
         let failed = failed_requests(&replayable.run, &inferred);
         let InferredRun { workload, start, notes, failed_size_note, segments, ranges, .. } = inferred;
         let (workload, from_before) = with_memory_from_before(&workload, &start);
@@ -73,10 +73,14 @@ impl Run {
         run.implied_limit = implied_limit(recorded_limit, fraction);
         let steps = steps.get(left_out..).unwrap_or_default();
         run.requests.numbers = RequestNumbers::of_steps(from_before, steps);
-        run.notes = RunNotes { all: notes, failed_sizes: failed_size_note, ..RunNotes::default() };
-        run.notes.all.append(&mut unrounded);
+        let note = |(index, text)| match failed_size_note {
+            Some(of_sizes) if of_sizes == index => RunNote::FailedSizes(text),
+            _ => RunNote::Other(text),
+        };
+        run.notes = notes.into_iter().enumerate().map(note).collect();
+        run.add_notes(&unrounded);
         if from_before > 0 {
-            run.notes.all.push(format!(
+            run.add_note(format!(
                 "the recording begins late: the {} that were live then are requested first, by ascending \
                  address; earlier requests are not known",
                 counted(run.start_allocations(), "block")

@@ -44,20 +44,20 @@ pub(super) fn verdict_of_failure(
     findings.extend(pair_finding(run, conditions)?);
     findings.extend(freed.map(|change| {
         let about = if change.proved { FindingTopic::Helps } else { FindingTopic::DoesNotHelp };
-        Finding::about(about, change.sentence, Some(found.failure.request.request))
+        Finding::new(about, change.sentence).at(found.failure.request.request)
     }));
     let advice = is_leak.then(|| GrowthAdvice::about(&lines));
     findings.extend(advice.map(GrowthAdvice::finding));
     if !is_leak && growth.leaks.are_layers && !lines.is_empty() {
-        findings.push(Finding::about(FindingTopic::Helps, KEEP_LESS_FOR_BACKWARD, None));
+        findings.push(Finding::new(FindingTopic::Helps, KEEP_LESS_FOR_BACKWARD));
     }
     let setting = fitting_setting(&limited, &found, on_progress)?;
     findings.extend(setting_findings(&found, setting.as_deref()));
     findings.extend(failed.shortfall());
     if found.limit.is_inferred() && found.limit.is_fraction() {
-        findings.push(Finding::about(FindingTopic::Helps, LIMIT_OF_THE_PROCESS, None));
+        findings.push(Finding::new(FindingTopic::Helps, LIMIT_OF_THE_PROCESS));
     }
-    findings.extend(run.device_words.iter().map(|device| Finding::about(FindingTopic::Gpus, device, None)));
+    findings.extend(run.device_words.iter().map(|device| Finding::new(FindingTopic::Gpus, device)));
     let mut on_done = |done| on_progress(Progress::new("looking for the smallest device", done, total));
     let (leaks, completed) = (&growth.leaks, growth.completed.as_ref());
     findings.extend(gpu_for_the_failure(limited.run(), conditions, &found, leaks, completed, &mut on_done)?);
@@ -113,8 +113,7 @@ impl FailedRun<'_> {
     /// The request that failed, and what grew before it.
     fn what_happened(&self, moments: &Moments<'_>) -> Vec<Finding> {
         let Self { run, found, growth: GrowthToFailure { leaks: grows, .. }, .. } = self;
-        let happened =
-            |text| Finding::about(FindingTopic::Happened, text, Some(found.failure.request.request));
+        let happened = |text| Finding::new(FindingTopic::Happened, text).at(found.failure.request.request);
         let mut findings = vec![happened(found.failure.sentence.clone()), happened(what_was_asked(found))];
         findings.extend(keeper_findings(&keepers(run, grows), found.failure.memory.allocated));
         findings.extend(growth_findings(moments, self.lines, grows, &found.held));
@@ -127,7 +126,7 @@ impl FailedRun<'_> {
         // How the limit is known is among the notes.
         let rest = (!growth.is_explained).then(|| rest_sentence(self.run, growth.completed.as_ref()));
         let texts = rest.into_iter().chain(self.found.notes.iter().cloned());
-        let texts = texts.map(|text| Finding::about(FindingTopic::Certainty, text, None));
+        let texts = texts.map(|text| Finding::new(FindingTopic::Certainty, text));
         same_request(self.run, self.found).into_iter().chain(texts).collect()
     }
 
@@ -142,7 +141,7 @@ impl FailedRun<'_> {
             } else {
                 ""
             };
-            Finding::about(FindingTopic::Shortfall, format!("{}{until}", change.sentence), None)
+            Finding::new(FindingTopic::Shortfall, format!("{}{until}", change.sentence))
         })
     }
 }
@@ -272,7 +271,7 @@ fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
             request_text(run.request_number(recorded))
         )
     };
-    Some(Finding::about(FindingTopic::Certainty, text, Some(run.request_number(recorded))))
+    Some(Finding::new(FindingTopic::Certainty, text).at(run.request_number(recorded)))
 }
 
 /// The change that frees the tensors that the growing lines kept in the iterations before the last one;

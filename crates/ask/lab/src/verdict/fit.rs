@@ -112,7 +112,7 @@ pub(super) fn verdict_of_fit(
 
 fn verdict_without_replay(conditions: &Conditions, error: &RowError) -> VerdictAnswer {
     let text = format!("the requests cannot be replayed: {error}");
-    let findings = vec![Finding::about(FindingTopic::Certainty, text, None)];
+    let findings = vec![Finding::new(FindingTopic::Certainty, text)];
     let headline = "the run cannot be replayed".to_owned();
     VerdictAnswer::new(&conditions.conf, VerdictKind::NotReplayed, headline, findings)
 }
@@ -172,21 +172,20 @@ impl FittingRun<'_> {
     fn findings(&self, grows: &Leaks, moments: &Moments) -> Vec<Finding> {
         let Self { run, conditions, own, outcome, lines, .. } = *self;
         let (allocated, reserved) = (outcome.peak_allocated, outcome.peak_reserved);
-        let mut findings = vec![Finding::about(
+        let mut findings = vec![Finding::new(
             FindingTopic::Happened,
             format!(
                 "all requests are served ({}), and none runs out of memory; {}",
                 counted(run.request_count(), "request"),
                 reserving(run, self.own_reserved(), reserved),
             ),
-            None,
         )];
         if let Some(recorded) = run.recorded_oom() {
             let recorded = request_text(run.request_number(recorded));
             let text = format!(
                 "the recorded run ran out of memory at {recorded}: what the program would have asked for after that is not known"
             );
-            findings.push(Finding::about(FindingTopic::Happened, text, None));
+            findings.push(Finding::new(FindingTopic::Happened, text));
         }
         findings.extend(keeper_findings(self.keepers, allocated));
         findings.extend(growth_findings(moments, lines, grows, &[]));
@@ -207,17 +206,16 @@ impl FittingRun<'_> {
         }
         // A note says that an assumed capacity is assumed.
         if own.is_device_known(run) {
-            findings.push(Finding::about(FindingTopic::Gpus, limit_text(run, conditions, own.limit), None));
+            findings.push(Finding::new(FindingTopic::Gpus, limit_text(run, conditions, own.limit)));
         }
-        findings.extend(run.notes().iter().map(|note| Finding::about(FindingTopic::Certainty, note, None)));
+        findings.extend(run.notes().into_iter().map(|note| Finding::new(FindingTopic::Certainty, note)));
         let unused = reserved.saturating_sub(allocated);
-        findings.push(Finding::about(
+        findings.push(Finding::new(
             FindingTopic::Shortfall,
             format!(
                 "the replay reserves {unused} more than the {allocated} that are allocated at its peak; a \
                  setting of the allocator can save at most these bytes, apart from what its rounding changes"
             ),
-            None,
         ));
         findings
     }

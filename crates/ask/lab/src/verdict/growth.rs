@@ -162,7 +162,7 @@ pub(super) fn growth_findings(
         let text = format!("{} {}; {}", line.text(), line.parts(held, what), added(line));
         let moments = moments.of_growth(grows, line.first_request, line.last_request);
         let named = Some(line.line.clone());
-        Finding { line: named, moments, ..Finding::about(FindingTopic::Grows, text, Some(line.last_request)) }
+        Finding { line: named, moments, ..Finding::new(FindingTopic::Grows, text).at(line.last_request) }
     });
     shown.collect()
 }
@@ -191,7 +191,7 @@ pub(super) fn kept_by_layers(lines: &[LineGrowth], grows: &Leaks, failed_at: &Au
 
 /// The sentences about the objects that keep the most, which come before those about lines.
 pub(super) fn keeper_findings(keepers: &[Keeper], peak: Bytes) -> Vec<Finding> {
-    let about = |keeper| Finding::about(FindingTopic::Grows, keeper_text(keeper), None);
+    let about = |keeper| Finding::new(FindingTopic::Grows, keeper_text(keeper));
     shown_keepers(keepers, peak).map(about).collect()
 }
 
@@ -243,7 +243,7 @@ pub(super) fn larger_requests_finding(line: &str, growth: Bytes) -> Finding {
     let text = format!(
         "the iterations are equal, but each asks for more than the one before: `{line}` for {growth} more, the most of all lines"
     );
-    Finding::about(FindingTopic::Grows, text, None)
+    Finding::new(FindingTopic::Grows, text)
 }
 
 /// The sentence about the iteration that will fail if the iterations go on; `None` if none is known to fail.
@@ -257,7 +257,7 @@ pub(super) fn forecast_finding(forecast: &Forecast, limit: Bytes) -> Option<Find
         "if the iterations go on as the last ones did, {} runs out of the {limit} that may be reserved{asked}",
         failing_iteration(forecast)?
     );
-    Some(Finding::about(FindingTopic::Grows, text, None))
+    Some(Finding::new(FindingTopic::Grows, text))
 }
 
 /// The sentence that says after how many more iterations the growing lines will have taken all bytes below a
@@ -281,7 +281,7 @@ pub(super) fn iterations_left(
         Bytes::new(each),
         counted(more, "more iteration")
     );
-    Some(Finding::about(FindingTopic::Grows, text, None))
+    Some(Finding::new(FindingTopic::Grows, text))
 }
 
 /// Advice about what grows, which no replay can test.
@@ -317,7 +317,7 @@ impl GrowthAdvice {
     }
 
     pub(super) fn finding(self) -> Finding {
-        Finding::about(FindingTopic::Helps, self.text(), None)
+        Finding::new(FindingTopic::Helps, self.text())
     }
 }
 

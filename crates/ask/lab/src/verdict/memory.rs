@@ -106,12 +106,8 @@ pub(super) fn gpus_that_hold(
     let least = least_device(run, conditions, own, &mut on_done)?;
     let smallest = smallest_known(run, conditions, own, &mut on_done)?;
     let mut findings = vec![
-        Finding::about(
-            FindingTopic::Gpus,
-            smallest_gpu_text(smallest, own.peak_reserved, least, goes_on),
-            None,
-        ),
-        Finding::about(FindingTopic::Gpus, non_pytorch_text(), None),
+        Finding::new(FindingTopic::Gpus, smallest_gpu_text(smallest, own.peak_reserved, least, goes_on)),
+        Finding::new(FindingTopic::Gpus, non_pytorch_text()),
     ];
     if let Some((row, outcome)) = best.and_then(|row| Some((row, row.outcome_at_lowest()?))) {
         let changed = conditions.and_conf(&row.conditions.conf);
@@ -132,7 +128,7 @@ pub(super) fn gpus_that_hold(
             }
             None => format!("with {name} a device of {device} in all is enough"),
         };
-        findings.insert(1, Finding::about(FindingTopic::Gpus, text, None));
+        findings.insert(1, Finding::new(FindingTopic::Gpus, text));
     }
     Ok(findings)
 }
@@ -258,7 +254,7 @@ pub(super) fn gpu_for_the_failure(
         );
         break;
     }
-    Ok(Some(Finding::about(FindingTopic::Gpus, text, None)))
+    Ok(Some(Finding::new(FindingTopic::Gpus, text)))
 }
 
 /// The words about the non-PyTorch memory that is subtracted from each GPU.
@@ -310,5 +306,5 @@ pub(super) fn under_the_latest_release(
         "with the rules of PyTorch {to} in place of {from}'s, {what}; the requests are those of the recording"
     );
     let release = Some(to.name().to_owned());
-    Ok(Some(Finding { release, ..Finding::about(FindingTopic::Releases, text, None) }))
+    Ok(Some(Finding { release, ..Finding::new(FindingTopic::Releases, text) }))
 }

@@ -88,7 +88,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                 }
                 // The first setting that helps has a separate sentence.
                 ChangeKind::Setting(conf) if about == FindingTopic::Helps && findings.is_empty() => {
-                    findings.push(Finding::about(about, &change.sentence, None).with_settings(&[conf]));
+                    findings.push(Finding::new(about, &change.sentence).with_settings(&[conf]));
                 }
                 ChangeKind::Setting(_) => {
                     let end = later(change);
@@ -100,7 +100,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                 ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
                 _ => {
                     let about = if change.depends_on_limit { FindingTopic::DependsOnLimit } else { about };
-                    findings.push(Finding::about(about, &change.sentence, None));
+                    findings.push(Finding::new(about, &change.sentence));
                 }
             }
         }
@@ -112,7 +112,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
             let names = alternatives(&names);
             let calls = replays.map(|all| format!(", with {}", calls_text(&confs, &all, &failure.outcome)));
             let text = format!("with {names} {also}{}{end}", calls.unwrap_or_default());
-            Finding::about(about, text, None).with_settings(&confs)
+            Finding::new(about, text).with_settings(&confs)
         }));
     }
     let passing = || failure.changes.iter().filter(|change| matches!(change.kind, ChangeKind::Setting(_)));
@@ -122,7 +122,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
         } else {
             "with none of these settings the whole run fits: a later request runs out of memory"
         };
-        findings.push(Finding::about(FindingTopic::DoesNotHelp, text, None));
+        findings.push(Finding::new(FindingTopic::DoesNotHelp, text));
     }
     findings
 }
@@ -151,7 +151,7 @@ fn depending_findings(limit: Limit, depending: &[(&String, Passes)]) -> Vec<Find
     let finding = |(passes, confs): (Passes, Vec<&str>)| {
         let names: Vec<&str> = confs.iter().map(|conf| name(conf)).collect();
         let text = format!("with {} {}", alternatives(&names), passes.sentence_end(limit));
-        Finding::about(FindingTopic::DependsOnLimit, text, None).with_settings(&confs)
+        Finding::new(FindingTopic::DependsOnLimit, text).with_settings(&confs)
     };
     groups.into_iter().map(finding).collect()
 }
@@ -197,7 +197,7 @@ pub(super) fn setting_comparison(conf: &str, row: &Row, own: &Outcome) -> Option
     } else {
         (FindingTopic::DoesNotHelp, format!("with {} it runs out of memory", name(conf)))
     };
-    Some(Finding::about(about, text, None).with_settings(&[conf]))
+    Some(Finding::new(about, text).with_settings(&[conf]))
 }
 
 fn less_or_not(conf: &str, other: &Outcome, own: &Outcome) -> (FindingTopic, String) {

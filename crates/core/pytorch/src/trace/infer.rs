@@ -44,8 +44,8 @@ pub struct InferredRun {
     pub start: Snapshot,
     /// Sentences about guesses and about entries that are left out.
     pub notes: Vec<String>,
-    /// The one of the notes that says that the sizes of failed requests are known after rounding alone.
-    pub failed_size_note: Option<String>,
+    /// The index of the note that says that the sizes of failed requests are known after rounding alone.
+    pub failed_size_note: Option<usize>,
 }
 
 /// The driver's message when a request failed.
@@ -89,8 +89,8 @@ pub fn requests_after(run: &RecordedRun, start: Snapshot) -> Result<InferredRun,
         let mut inferred = FromTrace::new(trace, &run.trace_pools, pools, start, &reclaims).run()?;
         inferred.workload.set_labels(labels(run, trace, &inferred));
         inferred.device_failures = reclaims.device_failures;
+        inferred.failed_size_note = reclaims.has_failed_sizes.then_some(inferred.notes.len());
         inferred.notes.extend(reclaims.notes);
-        inferred.failed_size_note = reclaims.failed_size_note;
         inferred
     } else {
         from_operations(run)?

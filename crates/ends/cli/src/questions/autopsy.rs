@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use blockyard_answers::{AutopsyAnswer, PinnedSegment};
 use blockyard_lab::{Autopsy, Run, autopsy as ask, request_text};
-use blockyard_record::{StreamId, frame_text, grouped, own_line};
+use blockyard_record::{StreamId, counted, frame_text, grouped, own_line};
 
-use super::{ConfOptions, QuestionReply};
+use super::{ConfOptions, QuestionReply, add_notes};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -32,7 +32,7 @@ pub(crate) fn answer(run: &Run, bar: &Bar, options: &ConfOptions) -> anyhow::Res
             limit: run.limit_under(&conditions),
             conf: conditions.conf,
             cause: None,
-            notes: run.notes().to_vec(),
+            notes: run.notes(),
             failure: None,
         },
     };
@@ -79,21 +79,18 @@ fn text(found: &Autopsy) -> String {
         let tried = if change.depends_on_limit { "not sure" } else { "tried without success" };
         let _ = writeln!(text, "  {tried}: {}", change.sentence);
     }
-    for note in &found.notes {
-        let _ = writeln!(text, "  note: {note}");
-    }
+    add_notes(&mut text, &found.notes);
     text
 }
 
 fn pins(text: &mut String, segment: &PinnedSegment) {
     let _ = writeln!(
         text,
-        "  pinned: a segment of {} with {} free, by {} allocated in {} {}",
+        "  pinned: a segment of {} with {} free, by {} allocated in {}",
         segment.size,
         segment.free,
         segment.live,
-        grouped(segment.block_count),
-        if segment.block_count == 1 { "block" } else { "blocks" },
+        counted(segment.block_count, "block"),
     );
     for block in segment.blocks.iter().take(3) {
         let request = match (block.request, block.earlier) {

@@ -1,13 +1,12 @@
 //! `blockyard compare-allocators`: the run through other allocators, as text and as JSON.
 
-use std::fmt::Write as _;
 use std::time::Instant;
 
 use blockyard_answers::{AllocatorRow, AllocatorsAnswer, Limit};
 use blockyard_lab::{Run, compare_allocators};
 use blockyard_record::grouped;
 
-use super::{AllocatorsQuestion, QuestionReply, requests_sentence, table};
+use super::{AllocatorsQuestion, QuestionReply, add_notes, requests_sentence, table};
 use crate::exit_status::ExitStatus;
 use crate::progress::Bar;
 
@@ -42,16 +41,10 @@ pub(crate) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
             line.remove(TIMES);
         }
     }
-    let json = AllocatorsAnswer {
-        requests: run.request_count(),
-        limit,
-        allocators: rows,
-        notes: run.notes().to_vec(),
-    };
+    let json =
+        AllocatorsAnswer { requests: run.request_count(), limit, allocators: rows, notes: run.notes() };
     let mut text = format!("{}\n{}", requests_sentence(run, limit), table(&lines));
-    for note in run.notes() {
-        let _ = writeln!(text, "  note: {note}");
-    }
+    add_notes(&mut text, &json.notes);
     Ok(QuestionReply { json: json.into(), text, status: ExitStatus::Positive })
 }
 

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use blockyard_answers::DiffAnswer;
 use blockyard_lab::{Diff, Run, diff as ask, diff_iterations as ask_steps};
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::{grouped, signed};
 
-use super::{QuestionReply, each, read};
+use super::{QuestionReply, add_notes, each, read};
 use crate::exit_status::ExitStatus;
 use crate::options::DiffOptions;
 use crate::progress::Bar;
@@ -29,9 +29,8 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
     let mut last = String::new();
     each(&options.files, options.json, |run, bar| {
         // Devices are compared in their order: the first with the first, the second with the second.
-        let file = run.name.split(", cuda:").next().unwrap_or_default().to_owned();
-        place = if file == last && before.len() > 1 { place + 1 } else { 0 };
-        last = file;
+        place = if run.file() == last && before.len() > 1 { place + 1 } else { 0 };
+        run.file().clone_into(&mut last);
         let before = before.get(place).or(before.first()).context("there is no run to compare with")?;
         let under = |run: &Run| run.under(&options.under.of_run(run));
         answer(&under(before), &under(run), bar)
@@ -83,7 +82,7 @@ fn text(compared: &str, found: &Diff) -> String {
         grouped(alignment.only_after)
     );
     for (name, peak) in [("allocated", &found.allocated), ("reserved", &found.reserved)] {
-        let change = signed(peak.change);
+        let change = signed(peak.change, grouped);
         let _ = writeln!(
             text,
             "  peak {name}: {} instead of {} ({change} bytes)",
@@ -98,21 +97,18 @@ fn text(compared: &str, found: &Diff) -> String {
                 sites => format!("{}, {} call sites", line.line, sites.len()),
             };
             let (old, new) = (grouped(line.count_before), grouped(line.count_after));
-            let _ =
-                writeln!(text, "    {:>16}  {site} ({old} live before, {new} after)", signed(line.change));
+            let _ = writeln!(
+                text,
+                "    {:>16}  {site} ({old} live before, {new} after)",
+                signed(line.change, grouped)
+            );
         }
         let rest = lines.iter().skip(SHOWN_LINES).map(|line| line.change).sum::<i64>();
         if lines.len() > SHOWN_LINES {
-            let _ = writeln!(text, "    {:>16}  {} more lines", signed(rest), lines.len() - SHOWN_LINES);
+            let _ =
+                writeln!(text, "    {:>16}  {} more lines", signed(rest, grouped), lines.len() - SHOWN_LINES);
         }
     }
-    for note in &found.notes {
-        let _ = writeln!(text, "  note: {note}");
-    }
+    add_notes(&mut text, &found.notes);
     text
-}
-
-fn signed(change: i64) -> String {
-    let sign = if change < 0 { '-' } else { '+' };
-    format!("{sign}{}", grouped(Bytes::new(change.unsigned_abs()).get()))
 }

@@ -35,8 +35,8 @@ pub(super) struct Reclaims {
     inside: HashSet<usize>,
     pub(super) device_failures: Vec<DeviceFailure>,
     pub(super) notes: Vec<String>,
-    /// The note about the size of a failed request.
-    pub(super) failed_size_note: Option<String>,
+    /// Whether the first of the notes is about the size of failed requests.
+    pub(super) has_failed_sizes: bool,
 }
 
 impl Reclaims {
@@ -155,6 +155,6 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_w
         "release",
         "right before new memory read as a call of empty_cache; an allocation that was refused at first would look the same",
     );
-    reclaims.failed_size_note = reclaims.notes.first().filter(|_| scan.failed > 0).cloned();
+    reclaims.has_failed_sizes = scan.failed > 0;
     reclaims
 }
