@@ -56,7 +56,7 @@ pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
     let mut stages = Stages::new();
     stages.run("format", || workspace::run(&mut workspace.cargo(["fmt", "--all", "--check"])));
     stages.run("format and lints, Python", || wheel::style(workspace, false));
-    stages.run("sentences", || prose::check(workspace));
+    stages.run("lines of documents", || prose::check(workspace));
     stages.run("dependency rules", || deps::check(workspace));
     stages.run("licenses", || licenses::check(workspace));
     stages.run_or_skip("advisories", || advisories(workspace));

@@ -116,7 +116,7 @@ enum Command {
     },
     /// Check which of our crates depend on which, by their groups.
     Deps,
-    /// Check documents, comments, errors and help for sentences that are hard to read, and for long lines.
+    /// Check documents for long lines.
     Prose,
     /// Check the licenses and sources of all packages, by deny.toml.
     Licenses,
