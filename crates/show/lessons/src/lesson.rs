@@ -318,6 +318,35 @@ impl LessonRun {
     }
 }
 
+/// The fenced blocks of a card, one of each kind.
+#[derive(Default)]
+struct CardFences<'f, 't> {
+    workload: Option<&'f Fence<'t>>,
+    predict: Option<&'f Fence<'t>>,
+    exercise: Option<&'f Fence<'t>>,
+    start: Option<&'f Fence<'t>>,
+    solution: Option<&'f Fence<'t>>,
+    outside: Option<&'f Fence<'t>>,
+    notes: Option<&'f Fence<'t>>,
+}
+
+impl<'f, 't> CardFences<'f, 't> {
+    /// Adds a block; returns its kind if the card had one of this kind.
+    fn add(&mut self, fence: &'f Fence<'t>) -> Option<&'static str> {
+        let (place, kind) = match fence.language {
+            "predict" => (&mut self.predict, "predict"),
+            "exercise" => (&mut self.exercise, "exercise"),
+            _ if fence.is_solution() => (&mut self.solution, SOLUTION),
+            _ if fence.is_program() => (&mut self.workload, "workload"),
+            "start" | PYTHON => (&mut self.start, "start"),
+            OUTSIDE => (&mut self.outside, OUTSIDE),
+            NOTES => (&mut self.notes, NOTES),
+            _ => (&mut self.workload, "workload"),
+        };
+        place.replace(fence).map(|_| kind)
+    }
+}
+
 struct Reader {
     settings: Option<Field>,
     profile: Option<String>,
@@ -334,7 +363,7 @@ impl Reader {
     /// Adds a card; `requests` are those of its lines of Python, once they ran.
     fn add_card(&mut self, section: &Section<'_>, requests: Option<Vec<&str>>, errors: &mut Errors) {
         let title = errors.keep(without_values(&section.title)).unwrap_or_default();
-        let mut fences: [Option<&Fence<'_>>; 7] = [None; 7];
+        let mut fences = CardFences::default();
         let mut body = Vec::new();
         for item in &section.items {
             let fence = match item {
@@ -349,23 +378,11 @@ impl Reader {
             if fence.is_program() {
                 body.push(Part::Code { language: PYTHON.to_owned(), text: fence.lines.join("\n") });
             }
-            let (place, block) = match fence.language {
-                "predict" => (1, "predict"),
-                "exercise" => (2, "exercise"),
-                _ if fence.is_solution() => (4, SOLUTION),
-                _ if fence.is_program() => (0, "workload"),
-                "start" | PYTHON => (3, "start"),
-                OUTSIDE => (5, OUTSIDE),
-                NOTES => (6, NOTES),
-                _ => (0, "workload"),
-            };
-            if let Some(slot) = fences.get_mut(place)
-                && slot.replace(fence).is_some()
-            {
+            if let Some(block) = fences.add(fence) {
                 errors.push(fence.at.at(LessonErrorKind::SecondBlock { block }));
             }
         }
-        let [workload, predict, exercise, start, solution, non_pytorch, notes] = fences;
+        let CardFences { workload, predict, exercise, start, solution, outside, notes } = fences;
         let recorded = workload.filter(|fence| fence.is_program()).map(|fence| {
             if requests.is_none() {
                 errors.push(fence.at.at(LessonErrorKind::NotRecorded));
@@ -402,7 +419,7 @@ impl Reader {
             }
         };
         let question = predict.map(|fence| ParsedQuestion::parse(fence, errors));
-        let non_pytorch = non_pytorch.map(|fence| {
+        let non_pytorch = outside.map(|fence| {
             let measure = Measure::parse(&fence.lines.join(" "));
             let measure = measure.map_err(|error| fence.at.at(LessonErrorKind::Measure(error)));
             measure.map(|measure| (measure, fence.at))
