@@ -41,8 +41,13 @@
 //!     is_oversize: false,
 //! });
 //! recorder.record(Event::Split { block, front, size });
-//! recorder.record(Event::Allocated { block: front, allocation: AllocationId::new(0), requested: size,
-//! is_oversize: false }); recorder.finish_step(StepOutcome::Done);
+//! recorder.record(Event::Allocated {
+//!     block: front,
+//!     allocation: AllocationId::new(0),
+//!     requested: size,
+//!     is_oversize: false,
+//! });
+//! recorder.finish_step(StepOutcome::Done);
 //!
 //! let recording = recorder.finish()?;
 //! let state = recording.state_at(recording.event_count())?;

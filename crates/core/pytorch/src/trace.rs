@@ -19,7 +19,7 @@
 //!
 //! A trace with neither segments nor a beginning has no memory to draw (`unplaced`).
 //!
-//! This crate knows the rules of PyTorch's allocator and no allocator: nothing here decides where a block is
+//! This module knows the rules of PyTorch's allocator and no allocator: nothing here decides where a block is
 //! placed.
 //!
 //! # Decisions

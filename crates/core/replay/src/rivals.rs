@@ -1,6 +1,6 @@
 //! Other allocators than PyTorch's, so that the same requests can be run through all of them.
 //!
-//! Each is the policy of a known allocator, written for this crate, without the parts that do not decide the
+//! Each is the policy of a known allocator, written for this module, without the parts that do not decide the
 //! places of blocks: [`Bfc`] as in TensorFlow, [`Tlsf`] as in Vulkan's memory allocator, [`Buddy`], [`Arena`]
 //! as in RMM, [`Stitching`] after `GMLake`, and [`NoCache`]. All of them round requests up to 512 bytes, as
 //! PyTorch does, so that a comparison shows the policies and not the alignments. Memory that was freed on a
@@ -9,7 +9,7 @@
 //!
 //! Accounting, in bytes at every moment: requested ≤ allocated ≤ reserved ≤ capacity.
 //!
-//! This crate knows no requests, no work on streams and no clock: the caller frees a block when no stream
+//! This module knows no requests, no work on streams and no clock: the caller frees a block when no stream
 //! uses the block any more. Parts: a module for each allocator; `carver` (regions that are cut into blocks),
 //! `per_stream` (a policy for each stream), `device` (the bytes and addresses below).
 //!

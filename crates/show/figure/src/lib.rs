@@ -33,9 +33,10 @@
 //! let recorder = Recorder::new(RunInfo { capacity: Bytes::gib(80), ..RunInfo::default() });
 //! let recording = recorder.finish()?;
 //! let series = Series::new(&recording);
-//! let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), None,
-//! Size::new(900.0, 300.0)); let svg = scene.to_svg(Theme::Light, "Memory over time", &timeline_text(&series,
-//! &recording)); assert!(svg.starts_with("<svg"));
+//! let view = TimelineView::fit(recording.step_count());
+//! let scene = timeline(&series, &recording, &view, None, Size::new(900.0, 300.0));
+//! let svg = scene.to_svg(Theme::Light, "Memory over time", &timeline_text(&series, &recording));
+//! assert!(svg.starts_with("<svg"));
 //! # Ok::<(), blockyard_record::RecordingError>(())
 //! ```
 //!
