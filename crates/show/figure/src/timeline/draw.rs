@@ -94,7 +94,7 @@ fn draw_run(
     let range = YScale::new(y_top(series, recording, columns, view, (highest, data.height_px)), data);
     draw_y_axis(&mut scene, &range, &plot);
     draw_beyond_limit(&mut scene, series, columns, &range);
-    let areas = draw_areas(&mut scene, columns, &range);
+    let areas = draw_areas(&mut scene, columns, &range, Fill::of(BreakdownClass::Cached).pattern);
     draw_groups(&mut scene, read.map_or(&[], |read| &read.groups), columns, &range);
     draw_grid_over(&mut scene, &range, &plot);
     draw_lines(&mut scene, series, columns, &range);
@@ -289,7 +289,12 @@ pub(super) struct DrawnAreas {
 }
 
 /// The classes on top of each other.
-pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) -> DrawnAreas {
+pub(super) fn draw_areas(
+    scene: &mut Scene,
+    columns: &[Column],
+    range: &YScale,
+    cached: Pattern,
+) -> DrawnAreas {
     let mut draw = |fill: Fill, floor: &dyn Fn(&Column) -> Bytes, top: &dyn Fn(&Column) -> Bytes| {
         let is_seen = columns.iter().any(|column| top(column) > floor(column));
         if is_seen {
@@ -301,12 +306,12 @@ pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) 
     };
     draw(Fill::of(BreakdownClass::Requested), &|_| Bytes::ZERO, &|column| column.extent.low[0]);
     let is_varied = draw(VARIED, &|column| column.extent.low[0], &|column| column.extent.high[0]);
-    let mut class = |class: BreakdownClass, index: usize| {
-        draw(Fill::of(class), &|column| column.extent.high[index - 1], &|column| column.extent.high[index])
+    let mut class = |fill: Fill, index: usize| {
+        draw(fill, &|column| column.extent.high[index - 1], &|column| column.extent.high[index])
     };
-    let has_rounding = class(BreakdownClass::Rounding, 1);
-    let has_pending = class(BreakdownClass::Pending, 2);
-    class(BreakdownClass::Cached, 3);
+    let has_rounding = class(Fill::of(BreakdownClass::Rounding), 1);
+    let has_pending = class(Fill::of(BreakdownClass::Pending), 2);
+    class(Fill { pattern: cached, ..Fill::of(BreakdownClass::Cached) }, 3);
     DrawnAreas { has_rounding, has_pending, is_varied }
 }
 

@@ -137,15 +137,8 @@ pub fn small_timeline(
 
 /// The areas with a line under them; `top` bytes are the height.
 fn draw_on_base(scene: &mut Scene, columns: &[Column], top: Bytes, plot: Rect, size: Size) {
-    let _ = draw_areas(scene, columns, &YScale::new(top, plot));
     // Dots are too coarse for so little room.
-    for mark in &mut scene.marks {
-        if let Mark::Area { fill, .. } = mark
-            && fill.pattern == Pattern::Dots
-        {
-            fill.pattern = Pattern::Tint;
-        }
-    }
+    let _ = draw_areas(scene, columns, &YScale::new(top, plot), Pattern::Tint);
     let base = plot.bottom_px().floor() + 0.5;
     scene.add_hairline(Point::new(0.0, base), Point::new(size.width_px, base), Role::Grid);
 }
