@@ -105,14 +105,14 @@ fn unchanged(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
 
 macro_rules! unary {
     ($(
-        $($attribute:ident)? $name:literal $constant:ident $node:ident:
+        $($attribute:ident)? $name:literal $(| $alias:literal)? $constant:ident $node:ident:
         dtype $rule:ident, saves $saves:ident, float32 $full:literal, values $function:expr => $backward:expr;
     )*) => {
         $(static $constant: Unary = Unary {
             node: nodes::$node,
             rule: Rule::$rule,
             saves: Saves::$saves,
-            keeps_result_in_place: matches!($name.as_bytes(), b"selu"),
+            keeps_result_in_place: false,
             is_full: $full,
             function: $function,
             backward: $backward,
@@ -121,15 +121,17 @@ macro_rules! unary {
         pub(crate) const TABLE: &[Entry] = &[$(
             op!(concat!($name, "(Tensor self)"), |tensor: &Tensor| $constant.call(tensor))$(.$attribute(&[nodes::$node]))?,
             op!(concat!($name, "_(Tensor self)"), |tensor: &Tensor| $constant.call_in_place(tensor)),
+            $(
+                op!(concat!($alias, "(Tensor self)"), |tensor: &Tensor| $constant.call(tensor)),
+                op!(concat!($alias, "_(Tensor self)"), |tensor: &Tensor| $constant.call_in_place(tensor)),
+            )?
         )*];
     };
 }
 
 unary! {
-    composed "neg" NEG NegBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::neg) => |grad, _| neg(grad);
-    "negative" NEGATIVE NegBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::neg) => |grad, _| neg(grad);
-    composed "abs" ABS AbsBackward0: dtype Promoted, saves Input, float32 false, values Some(host_values::abs) => |grad, own| mul(grad, &SGN.call(own)?);
-    "absolute" ABSOLUTE AbsBackward0: dtype Promoted, saves Input, float32 false, values Some(host_values::abs) => |grad, own| mul(grad, &SGN.call(own)?);
+    composed "neg" | "negative" NEG NegBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::neg) => |grad, _| neg(grad);
+    composed "abs" | "absolute" ABS AbsBackward0: dtype Promoted, saves Input, float32 false, values Some(host_values::abs) => |grad, own| mul(grad, &SGN.call(own)?);
     "sgn" SGN SgnBackward0: dtype Promoted, saves InputAndOutput, float32 false, values None => no_slope;
     "sign" SIGN SignBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::sign) => zero;
     "ceil" CEIL CeilBackward0: dtype Promoted, saves Nothing, float32 false, values Some(host_values::ceil) => zero;
@@ -211,7 +213,6 @@ unary! {
     "hardswish" HARDSWISH HardswishBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::hardswish;
     "hardsigmoid" HARDSIGMOID HardsigmoidBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::hardsigmoid;
     "relu6" RELU6 HardtanhBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::gate_of_hardtanh;
-    "selu" SELU EluBackward0: dtype Promoted, saves Input, float32 false, values None => kernels::elu;
 }
 
 /// `sinc_backward`.
@@ -242,8 +243,6 @@ macro_rules! parametrized {
         $(static $constant: Unary = Unary {
             node: nodes::$node,
             backward: $backward,
-            // `hardtanh_` has no separate derivative, so the input is kept.
-            keeps_result_in_place: !matches!(nodes::$node.as_bytes(), b"HardtanhBackward0"),
             ..PARAMETRIZED
         };)*
 
@@ -270,7 +269,8 @@ parametrized! {
     "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" 1 LEAKY_RELU_IN_PLACE LeakyReluBackward1 true kernels::gate_of_leaky_relu;
     "elu_(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" 3 ELU_IN_PLACE EluBackward1 true kernels::elu_of_result;
     "celu_(Tensor self, Scalar alpha=1)" 1 CELU_IN_PLACE CeluBackward1 true kernels::elu_of_result;
-    "hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)" 2 HARDTANH_IN_PLACE HardtanhBackward0 true kernels::gate_of_hardtanh;
+    "selu(Tensor self)" 0 SELU EluBackward0 false kernels::elu;
+    "selu_(Tensor self)" 0 SELU_IN_PLACE EluBackward0 true kernels::elu;
     composed "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" 3 ELU EluBackward0 false kernels::elu;
     composed "celu(Tensor self, Scalar alpha=1)" 1 CELU CeluBackward0 false kernels::elu;
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" 2 HARDTANH HardtanhBackward0 false kernels::gate_of_hardtanh;
@@ -282,6 +282,8 @@ parametrized! {
 
 static SOFTPLUS: Unary =
     Unary { node: nodes::SoftplusBackward0, backward: kernels::softplus, is_full: true, ..PARAMETRIZED };
+/// `hardtanh_` has no separate derivative, so the input is kept.
+static HARDTANH_IN_PLACE: Unary = Unary { keeps_result_in_place: false, ..HARDTANH };
 static GELU: Unary = Unary { node: nodes::GeluBackward0, backward: kernels::gelu, ..PARAMETRIZED };
 static GELU_TANH: Unary = Unary { node: nodes::GeluBackward0, backward: kernels::gelu_tanh, ..PARAMETRIZED };
 
@@ -381,24 +383,15 @@ fn log_sigmoid(tensor: &Tensor) -> Result<Tensor> {
 
 static ROUND: Unary = Unary {
     node: nodes::RoundBackward0,
-    rule: Rule::Promoted,
     saves: Saves::Nothing,
-    keeps_result_in_place: false,
-    is_full: false,
     function: Some(host_values::round_to_even),
     backward: zero,
+    ..PARAMETRIZED
 };
 
 /// `round` to a number of decimals.
-static ROUND_TO_DECIMALS: Unary = Unary {
-    node: nodes::RoundBackward1,
-    rule: Rule::Promoted,
-    saves: Saves::Nothing,
-    keeps_result_in_place: false,
-    is_full: false,
-    function: None,
-    backward: zero,
-};
+static ROUND_TO_DECIMALS: Unary =
+    Unary { node: nodes::RoundBackward1, saves: Saves::Nothing, backward: zero, ..PARAMETRIZED };
 
 fn rounding(decimals: i64) -> &'static Unary {
     if decimals == 0 { &ROUND } else { &ROUND_TO_DECIMALS }
@@ -422,6 +415,9 @@ fn nan_to_num(tensor: &Tensor, in_place: bool) -> Result<Tensor> {
 
 /// The operators whose functions are written out here.
 pub(crate) const OTHERS: &[Entry] = &[
+    op!("hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)", |tensor: &Tensor, _: Rest<2>| {
+        HARDTANH_IN_PLACE.call_in_place(tensor)
+    }),
     op!("round(Tensor self, *, int decimals=0)", |tensor: &Tensor, decimals: i64| {
         rounding(decimals).call(tensor)
     }),
