@@ -4,6 +4,7 @@
 mod contenders;
 mod sections;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -12,14 +13,30 @@ use blockyard_device_cuda::driver_version;
 use blockyard_measure::{BenchReport, Machine, OperationList, OperationListError, markdown};
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::Bytes;
+use clap::Args;
 
 use crate::bench::sections::BenchPlan;
 use crate::device::{DeviceName, open_cuda};
-use crate::options::BenchOptions;
 use crate::output;
 use crate::progress::Bar;
 
 const VIRTUAL_MEMORY: Bytes = Bytes::gib(128);
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchOptions {
+    /// Recordings whose requests are replayed, plain or gzip; without any, only single calls are measured.
+    #[arg(value_name = "FILE")]
+    recordings: Vec<PathBuf>,
+    /// What to measure: `cuda:0`, or `virtual` for the allocator without a driver.
+    #[arg(long, default_value = "virtual")]
+    device: DeviceName,
+    /// How many turns each contender has.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// A folder for the table, `bench.json` and `bench.svg`.
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+}
 
 pub(crate) fn bench(options: &BenchOptions) -> anyhow::Result<ExitCode> {
     let device = options.device;

@@ -20,7 +20,7 @@ use blockyard_gpus::GpuProfile;
 
 pub(crate) use self::options::{DryRunOptions, ProgramOptions, PythonOption, gpu as gpu_of};
 use crate::exit_status::ExitStatus;
-use crate::options::{OpenOptions, PageOptions};
+use crate::page::{OpenOptions, PageOptions};
 use crate::{output, page};
 
 /// Whether Ctrl-C ends this process; while the program runs, Ctrl-C ends only the program.

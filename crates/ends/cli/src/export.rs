@@ -1,6 +1,6 @@
 //! `blockyard export`: runs in other formats.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
@@ -12,12 +12,26 @@ use blockyard_pytorch::{Meta, RecordedRun, log};
 use blockyard_record::Recording;
 use blockyard_replay::{OnProgress, Progress, job, run, verify};
 use blockyard_workload::Workload;
+use clap::Args;
 
-use crate::options::ExportOptions;
 use crate::output;
-use crate::page::{BuiltPage, PageFile, one_page};
+use crate::page::{BuiltPage, PageFile, PageOptions, one_page};
 use crate::progress::Bar;
 use crate::snapshot::open_bytes;
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportOptions {
+    /// A snapshot, a recording, or a workload's text.
+    file: PathBuf,
+    /// What to write: `OUT.pickle`, `OUT.jsonl`, `OUT.svg`, `OUT.png`, `OUT.csv` or `OUT.html`.
+    out: PathBuf,
+    /// The device of a snapshot, or `host`; needed where it has several devices, except for a pickle or a
+    /// page of all.
+    #[arg(long, value_name = "INDEX")]
+    device: Option<MemoryName>,
+    #[command(flatten)]
+    page: PageOptions,
+}
 
 /// The size of a figure, in pixels.
 const FIGURE: blockyard_figure::Size = blockyard_figure::Size::new(1280.0, 480.0);

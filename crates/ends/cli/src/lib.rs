@@ -9,7 +9,7 @@
 //! - answer the questions of another program, by the Model Context Protocol: `mcp`.
 //!
 //! The crate is a library, so that `python -m blockyard` is the same command as the program. `options` has
-//! the arguments of all subcommands, and each subcommand is a module. An answer is text for people, or JSON
+//! the subcommands, and each is a module with its options. An answer is text for people, or JSON
 //! through a type of `blockyard_answers`.
 //!
 //! # Example

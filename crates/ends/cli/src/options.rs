@@ -1,25 +1,31 @@
-//! The commands of `blockyard` with their options, as clap reads them.
+//! The commands of `blockyard`, as clap reads them, and options that several commands have.
 
 use std::path::PathBuf;
 
 use blockyard_gpus::GpuProfile;
-use blockyard_pytorch::snapshot::MemoryName;
 use blockyard_record::Bytes;
-use blockyard_rules::Release;
 use clap::{Args, Parser, Subcommand};
 
-use crate::device::DeviceName;
+use crate::bench::BenchOptions;
 use crate::dry_run::DryRunOptions;
+use crate::export::ExportOptions;
 use crate::fit::FitOptions;
 use crate::guard::GuardOptions;
 use crate::lesson::LessonOptions;
 #[cfg(feature = "mcp")]
 use crate::mcp::McpOptions;
+use crate::page::OpenOptions;
+use crate::play::PlayOptions;
+#[cfg(feature = "python")]
+use crate::python::PythonOptions;
 use crate::questions::{
     AllocatorsQuestion, BoundQuestion, ConfOptions, FileOptions, SearchQuestion, WhatIfQuestion,
 };
+use crate::report::ReportOptions;
+use crate::run::RunOptions;
 use crate::site::SiteOptions;
-use crate::snapshot::MomentChoice;
+use crate::snapshot::SnapshotOptions;
+use crate::verify::VerifyOptions;
 #[cfg(unix)]
 use crate::watch::WatchOptions;
 
@@ -75,7 +81,7 @@ pub(crate) enum Command {
     /// a network.
     ///
     /// The report says what happened, who holds the memory, what other settings do, and how sure that is.
-    Report(ReportCommand),
+    Report(ReportOptions),
     /// Show a snapshot, a recording or a workload in the browser: serves the page on this machine until
     /// Ctrl-C.
     Open(OpenOptions),
@@ -173,57 +179,6 @@ pub(crate) enum Command {
     Mcp(McpOptions),
 }
 
-/// The most of the computer's memory that a program's own data may take, unless the user says otherwise.
-#[cfg(feature = "python")]
-pub(crate) const MAX_HOST_MEMORY: Bytes = Bytes::gib(4);
-
-#[cfg(feature = "python")]
-#[derive(Debug, Args)]
-pub(crate) struct PythonOptions {
-    /// The program; `-` for standard input.
-    pub(crate) file: PathBuf,
-    /// The program's arguments, in `sys.argv` after the program's name.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) arguments: Vec<String>,
-    /// The Python that runs the program, 3.10 or later; without it, `python3`.
-    #[arg(long, value_name = "PYTHON")]
-    pub(crate) python: Option<String>,
-    #[arg(long, default_value = "h200", value_name = "GPU", help = gpu_help("The GPU"))]
-    pub(crate) gpu: String,
-    /// How many GPUs the program sees.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
-    pub(crate) devices: u8,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
-    /// The release of PyTorch that runs the program.
-    #[arg(long, value_name = "RELEASE", default_value_t = Release::OF_RECORDED_OPERATORS)]
-    pub(crate) release: Release,
-    /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub(crate) total_memory: Option<Bytes>,
-    #[command(flatten)]
-    pub(crate) memory: MemoryOption,
-    /// Write a recording of the first device to this file; the page and `verify` read the recording.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
-    /// Print one JSON value in the place of the program's output: the output, notes, estimates, statistics.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Stop the program after it has called this many operators.
-    #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
-    pub(crate) max_operators: u64,
-    /// Stop the program after it has asked for this many allocations and frees of GPU memory.
-    #[arg(long, default_value_t = 10_000_000, value_name = "COUNT")]
-    pub(crate) max_requests: u64,
-    /// Stop the program if its own data takes this much of the computer's memory.
-    #[arg(long, default_value_t = MAX_HOST_MEMORY, value_name = "SIZE", value_parser = size)]
-    pub(crate) max_host_memory: Bytes,
-    /// Stop the program after this many seconds.
-    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
-    pub(crate) time_limit: u64,
-}
-
 /// How much of a GPU's memory PyTorch may reserve.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct MemoryOption {
@@ -238,171 +193,6 @@ impl MemoryOption {
     pub(crate) const fn leaves_out_non_pytorch(self) -> bool {
         !self.all_memory
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RunOptions {
-    /// Operations, one JSON value a line, plain or gzip; `-` for standard input. Recorded results are
-    /// ignored.
-    pub(crate) operations: PathBuf,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without the option, those of the environment, where the
-    /// first variable that is set counts, as for PyTorch: `PYTORCH_CUDA_ALLOC_CONF`, `PYTORCH_HIP_ALLOC_CONF`
-    /// (for settings that all devices have), `PYTORCH_ALLOC_CONF`; without any, those that the file names.
-    ///
-    /// `PYTORCH_NO_CUDA_MEMORY_CACHING=1` switches caching off.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
-    /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names, or a real
-    /// device's own.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub(crate) total_memory: Option<Bytes>,
-    /// Place segments by the virtual device's own rule, even if the file says where the driver placed them.
-    #[arg(long)]
-    pub(crate) virtual_addresses: bool,
-    /// Where segments are taken from: `virtual`, or `cuda:0` for real ones where the driver places them.
-    #[arg(long, default_value = "virtual", conflicts_with = "virtual_addresses")]
-    pub(crate) device: DeviceName,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct VerifyOptions {
-    /// Snapshots, or recordings with one JSON value a line, plain or gzip.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// One JSON value a file instead of lines for people.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Where segments are taken from: `virtual`, or `cuda:0` for a real segment at each recorded address.
-    #[arg(long, default_value = "virtual")]
-    pub(crate) device: DeviceName,
-    /// The release of PyTorch whose rules hold ("2.15"); without it, the one that made the recording.
-    #[arg(long, value_name = "RELEASE")]
-    pub(crate) release: Option<Release>,
-    /// Also say under which other releases of PyTorch the replay would be identical.
-    #[arg(long)]
-    pub(crate) every_release: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PlayOptions {
-    /// A workload's text or a recording, one JSON value a line, plain or gzip; `-` for standard input; or the
-    /// name of a preset. A recording is played under its own settings.
-    pub(crate) workload: PathBuf,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
-    /// The release of PyTorch whose rules hold for a workload.
-    #[arg(long, value_name = "RELEASE", default_value_t)]
-    pub(crate) release: Release,
-    /// The device's memory, as bytes or with a unit; 1 GiB without it, or what a preset names.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub(crate) total_memory: Option<Bytes>,
-    /// Where segments are taken from: `virtual`, or `cuda:0` for real ones where the driver places them.
-    #[arg(long, default_value = "virtual")]
-    pub(crate) device: DeviceName,
-    /// Print only the end, not every step.
-    #[arg(long)]
-    pub(crate) last: bool,
-    /// One JSON value a step instead of pictures for people.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SnapshotOptions {
-    /// Snapshots, or folders of them; `-` for standard input.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Only this device, by its number, or `host` for pinned host memory.
-    #[arg(long, value_name = "INDEX")]
-    pub(crate) device: Option<MemoryName>,
-    /// The moment that is shown: after this many events of the trace, after a request (`request:5`), at the peak
-    /// of allocated memory, or at the first request that ran out of memory.
-    #[arg(long, value_name = "EVENT|request:N|peak|oom")]
-    pub(crate) at: Option<MomentChoice>,
-    /// How many of the stacks that hold most are shown.
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
-    pub(crate) top: usize,
-    /// Leave out the comparison with our allocator, which takes as long as the rest.
-    #[arg(long)]
-    pub(crate) no_certificate: bool,
-    /// One JSON value a file instead of lines for people; `docs/snapshot-json.md` lists the fields.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExportOptions {
-    /// A snapshot, a recording, or a workload's text.
-    pub(crate) file: PathBuf,
-    /// What to write: `OUT.pickle`, `OUT.jsonl`, `OUT.svg`, `OUT.png`, `OUT.csv` or `OUT.html`.
-    pub(crate) out: PathBuf,
-    /// The device of a snapshot, or `host`; needed where it has several devices, except for a pickle or a
-    /// page of all.
-    #[arg(long, value_name = "INDEX")]
-    pub(crate) device: Option<MemoryName>,
-    #[command(flatten)]
-    pub(crate) page: PageOptions,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReportCommand {
-    /// A snapshot or a recording, also packed, or a workload's text, or the name of a preset; `-` for
-    /// standard input.
-    pub(crate) file: PathBuf,
-    /// The page to write; `-` for standard output.
-    #[arg(short, long, value_name = "OUT.html")]
-    pub(crate) out: PathBuf,
-    /// A paragraph for the page; may be given several times.
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) note: Vec<String>,
-    /// Leave out stacks, and the names of functions, files and tensors. Sizes stay.
-    #[arg(long)]
-    pub(crate) redact: bool,
-    /// Only this device of a snapshot, or `host` for its pinned memory; without it, all.
-    #[arg(long, value_name = "INDEX|host")]
-    pub(crate) device: Option<MemoryName>,
-    #[command(flatten)]
-    pub(crate) under: ConfOptions,
-}
-
-/// Where the built page is.
-#[derive(Debug, Args)]
-pub(crate) struct PageOptions {
-    /// The folder of the built page, as `cargo xtask build` makes it; without it, `BLOCKYARD_PAGE` or beside
-    /// the program.
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) page: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct OpenOptions {
-    /// A snapshot, a recording, or a workload's text.
-    pub(crate) file: PathBuf,
-    /// The port on 127.0.0.1; without it, any that is free.
-    #[arg(long, default_value_t = 0, hide_default_value = true)]
-    pub(crate) port: u16,
-    /// Only print the address.
-    #[arg(long)]
-    pub(crate) no_browser: bool,
-    #[command(flatten)]
-    pub(crate) page: PageOptions,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BenchOptions {
-    /// Recordings whose requests are replayed, plain or gzip; without any, only single calls are measured.
-    #[arg(value_name = "FILE")]
-    pub(crate) recordings: Vec<PathBuf>,
-    /// What to measure: `cuda:0`, or `virtual` for the allocator without a driver.
-    #[arg(long, default_value = "virtual")]
-    pub(crate) device: DeviceName,
-    /// How many turns each contender has.
-    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) rounds: u32,
-    /// A folder for the table, `bench.json` and `bench.svg`.
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

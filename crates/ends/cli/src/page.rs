@@ -14,13 +14,36 @@ use blockyard_pytorch::snapshot::{FileKind, MemoryName, file_kind};
 use blockyard_serve::{Beside, Port, Server};
 use blockyard_workload::Workload;
 use blockyard_workload::edit::with_header;
+use clap::Args;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::options::OpenOptions;
 use crate::output;
 use crate::snapshot::open_bytes;
+
+/// Where the built page is.
+#[derive(Debug, Args)]
+pub(crate) struct PageOptions {
+    /// The folder of the built page, as `cargo xtask build` makes it; without it, `BLOCKYARD_PAGE` or beside
+    /// the program.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) page: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpenOptions {
+    /// A snapshot, a recording, or a workload's text.
+    pub(crate) file: PathBuf,
+    /// The port on 127.0.0.1; without it, any that is free.
+    #[arg(long, default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+    /// Only print the address.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    #[command(flatten)]
+    pub(crate) page: PageOptions,
+}
 
 /// The files of a page that is one file, without the parts of its program ([`LATER`]). The module for WebGPU
 /// and the samples are left out, because such a page shows one file.

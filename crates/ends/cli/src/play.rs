@@ -1,6 +1,7 @@
 //! `blockyard play`: a workload, a recording or a snapshot step by step, as text or as JSON.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
@@ -8,18 +9,44 @@ use blockyard_device::DeviceMemory;
 use blockyard_figure::{StateCursor, breakdown_text, describe_step, map_text};
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
-use blockyard_record::{Recording, StepOutcome};
+use blockyard_record::{Bytes, Recording, StepOutcome};
 use blockyard_replay::{Progress, RunSettings, run, run_on, verify};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
+use clap::Args;
 use serde_json::json;
 
 use crate::device::{DeviceName, open_cuda};
-use crate::options::PlayOptions;
+use crate::options::size;
 use crate::output;
 use crate::progress::Bar;
 use crate::snapshot::open_bytes;
+
+#[derive(Debug, Args)]
+pub(crate) struct PlayOptions {
+    /// A workload's text or a recording, one JSON value a line, plain or gzip; `-` for standard input; or the
+    /// name of a preset. A recording is played under its own settings.
+    workload: PathBuf,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`.
+    #[arg(long, value_name = "SETTINGS")]
+    conf: Option<String>,
+    /// The release of PyTorch whose rules hold for a workload.
+    #[arg(long, value_name = "RELEASE", default_value_t)]
+    release: Release,
+    /// The device's memory, as bytes or with a unit; 1 GiB without it, or what a preset names.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    total_memory: Option<Bytes>,
+    /// Where segments are taken from: `virtual`, or `cuda:0` for real ones where the driver places them.
+    #[arg(long, default_value = "virtual")]
+    device: DeviceName,
+    /// Print only the end, not every step.
+    #[arg(long)]
+    last: bool,
+    /// One JSON value a step instead of pictures for people.
+    #[arg(long)]
+    json: bool,
+}
 
 pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     let name = options.workload.display().to_string();

@@ -9,22 +9,73 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use blockyard_answers::{Keeper, ProgramAnswer, ProgramDevice};
+use blockyard_gpus::GpuProfile;
 use blockyard_lab::{FoundKeepers, Run, leaks};
 use blockyard_python::{DeviceRun, Output, ProgramOutcome, ProgramSettings, ProgramSource, run};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::{Bytes, Recording, StreamId};
 use blockyard_rules::{AllocatorConfig, Release};
-use blockyard_torch::GpuProfile;
 use blockyard_torch::memory::LogEntry;
 use blockyard_workload::{Request, TensorId, Workload};
+use clap::Args;
 use serde_json::json;
 
+use crate::dry_run::gpu_of;
 use crate::dry_run::growth::write_keepers;
 use crate::exit_status::ExitStatus;
-use crate::options::{MAX_HOST_MEMORY, MemoryOption, PythonOptions};
+use crate::options::{MemoryOption, gpu_help, size};
 use crate::output;
 use crate::questions::json_line;
+
+/// The most of the computer's memory that a program's own data may take, unless the user says otherwise.
+const MAX_HOST_MEMORY: Bytes = Bytes::gib(4);
+
+#[derive(Debug, Args)]
+pub(crate) struct PythonOptions {
+    /// The program; `-` for standard input.
+    file: PathBuf,
+    /// The program's arguments, in `sys.argv` after the program's name.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+    /// The Python that runs the program, 3.10 or later; without it, `python3`.
+    #[arg(long, value_name = "PYTHON")]
+    python: Option<String>,
+    #[arg(long, default_value = "h200", value_name = "GPU", value_parser = gpu_of, help = gpu_help("The GPU"))]
+    gpu: GpuProfile,
+    /// How many GPUs the program sees.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    devices: u8,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`.
+    #[arg(long, value_name = "SETTINGS")]
+    conf: Option<String>,
+    /// The release of PyTorch that runs the program.
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::OF_RECORDED_OPERATORS)]
+    release: Release,
+    /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    total_memory: Option<Bytes>,
+    #[command(flatten)]
+    memory: MemoryOption,
+    /// Write a recording of the first device to this file; the page and `verify` read the recording.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Print one JSON value in the place of the program's output: the output, notes, estimates, statistics.
+    #[arg(long)]
+    json: bool,
+    /// Stop the program after it has called this many operators.
+    #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
+    max_operators: u64,
+    /// Stop the program after it has asked for this many allocations and frees of GPU memory.
+    #[arg(long, default_value_t = 10_000_000, value_name = "COUNT")]
+    max_requests: u64,
+    /// Stop the program if its own data takes this much of the computer's memory.
+    #[arg(long, default_value_t = MAX_HOST_MEMORY, value_name = "SIZE", value_parser = size)]
+    max_host_memory: Bytes,
+    /// Stop the program after this many seconds.
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    time_limit: u64,
+}
 
 pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
     let program = program(&options.file, &options.arguments)?;
@@ -58,7 +109,7 @@ fn program(file: &Path, arguments: &[String]) -> anyhow::Result<ProgramSource> {
 }
 
 fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
-    let gpu = gpu_with(&options.gpu, options.total_memory)?;
+    let gpu = with_memory(options.gpu.clone(), options.total_memory);
     let conf = options.conf.as_deref().unwrap_or_default();
     Ok(ProgramSettings {
         python: options.python.clone(),
@@ -72,14 +123,9 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
     })
 }
 
-/// The GPU of this name, with this memory if it is given.
-fn gpu_with(name: &str, total_memory: Option<Bytes>) -> anyhow::Result<GpuProfile> {
-    let Some(mut gpu) = GpuProfile::from_id(name) else {
-        let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
-        bail!("no GPU has the name {name:?}; the names are {}", known.join(", "));
-    };
-    gpu.total_memory = total_memory.unwrap_or(gpu.total_memory);
-    Ok(gpu)
+/// The GPU, with this memory if it is given.
+fn with_memory(gpu: GpuProfile, total_memory: Option<Bytes>) -> GpuProfile {
+    GpuProfile { total_memory: total_memory.unwrap_or(gpu.total_memory), ..gpu }
 }
 
 /// The settings of a program on this GPU, under a text of `PYTORCH_CUDA_ALLOC_CONF`. Prints warnings.
@@ -158,7 +204,7 @@ pub fn play_program(
     if !(1..=16).contains(&call.devices) {
         bail!("a program sees 1 to 16 GPUs, not {}", call.devices);
     }
-    let gpu = gpu_with(&call.gpu, call.total_memory)?;
+    let gpu = with_memory(gpu_of(&call.gpu)?, call.total_memory);
     let settings = ProgramSettings {
         python: Some(call.python.clone()),
         devices: call.devices,

@@ -1,22 +1,45 @@
 //! `blockyard report`: a run as one HTML page to read, to send and to print.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use blockyard_lab::RunSource;
-use blockyard_report::{ReportOptions, report_under};
+use blockyard_pytorch::snapshot::MemoryName;
+use blockyard_report::report_under;
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
+use clap::Args;
 
-use crate::options::ReportCommand;
 use crate::output;
 use crate::progress::Bar;
+use crate::questions::ConfOptions;
 
-pub(crate) fn report(options: &ReportCommand) -> anyhow::Result<ExitCode> {
+#[derive(Debug, Args)]
+pub(crate) struct ReportOptions {
+    /// A snapshot or a recording, also packed, or a workload's text, or the name of a preset; `-` for
+    /// standard input.
+    file: PathBuf,
+    /// The page to write; `-` for standard output.
+    #[arg(short, long, value_name = "OUT.html")]
+    out: PathBuf,
+    /// A paragraph for the page; may be given several times.
+    #[arg(long, value_name = "TEXT")]
+    note: Vec<String>,
+    /// Leave out stacks, and the names of functions, files and tensors. Sizes stay.
+    #[arg(long)]
+    redact: bool,
+    /// Only this device of a snapshot, or `host` for its pinned memory; without it, all.
+    #[arg(long, value_name = "INDEX|host")]
+    device: Option<MemoryName>,
+    #[command(flatten)]
+    under: ConfOptions,
+}
+
+pub(crate) fn report(options: &ReportOptions) -> anyhow::Result<ExitCode> {
     let path = options.file.display().to_string();
-    let content = ReportOptions {
+    let content = blockyard_report::ReportOptions {
         is_redacted: options.redact,
         notes: options.note.clone(),
         device: options.device,

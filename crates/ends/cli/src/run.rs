@@ -1,21 +1,47 @@
 //! `blockyard run`: operations through our allocator, with the results in the format of the input.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
 use blockyard_pytorch::trace::{InferredRun, requests};
 use blockyard_pytorch::{OperationKind, RecordedOperation, RecordedRun, log, memory_summary, stat_values};
-use blockyard_record::{Backend, Snapshot};
+use blockyard_record::{Backend, Bytes, Snapshot};
 use blockyard_replay::{Progress, RunSettings, Runner, device_of};
 use blockyard_rules::{AllocatorConfig, Environment};
 use blockyard_workload::{Request, Workload};
+use clap::Args;
 
 use crate::device::{DeviceName, open_cuda};
-use crate::options::RunOptions;
+use crate::options::size;
 use crate::output;
 use crate::progress::Bar;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunOptions {
+    /// Operations, one JSON value a line, plain or gzip; `-` for standard input. Recorded results are
+    /// ignored.
+    operations: PathBuf,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without the option, those of the environment, where the
+    /// first variable that is set counts, as for PyTorch: `PYTORCH_CUDA_ALLOC_CONF`, `PYTORCH_HIP_ALLOC_CONF`
+    /// (for settings that all devices have), `PYTORCH_ALLOC_CONF`; without any, those that the file names.
+    ///
+    /// `PYTORCH_NO_CUDA_MEMORY_CACHING=1` switches caching off.
+    #[arg(long, value_name = "SETTINGS")]
+    conf: Option<String>,
+    /// The device's memory, as bytes or with a unit ("80 GiB"); without it, what the file names, or a real
+    /// device's own.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    total_memory: Option<Bytes>,
+    /// Place segments by the virtual device's own rule, even if the file says where the driver placed them.
+    #[arg(long)]
+    virtual_addresses: bool,
+    /// Where segments are taken from: `virtual`, or `cuda:0` for real ones where the driver places them.
+    #[arg(long, default_value = "virtual", conflicts_with = "virtual_addresses")]
+    device: DeviceName,
+}
 
 pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let name = options.operations.display().to_string();

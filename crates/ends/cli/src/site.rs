@@ -13,9 +13,8 @@ use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_serve::{SERVICE_WORKER, service_worker};
 use clap::Args;
 
-use crate::options::PageOptions;
 use crate::output;
-use crate::page::{BuiltPage, percent_encoded, workload_with_device};
+use crate::page::{BuiltPage, PageOptions, percent_encoded, workload_with_device};
 use crate::snapshot::open_bytes;
 
 #[derive(Debug, Args)]

@@ -15,16 +15,39 @@ use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use blockyard_answers::{CertificateAnswer, DeviceAnswer, ErrorLine, SnapshotAnswer, VERSION};
-use blockyard_pytorch::snapshot::{self, SnapshotFile};
+use blockyard_pytorch::snapshot::{self, MemoryName, SnapshotFile};
 use blockyard_record::{Bytes, Frame};
 use blockyard_replay::{OnProgress, Progress, certify};
+use clap::Args;
 
 pub(crate) use self::report::{DescribeOptions, DeviceReport};
 use crate::exit_status::ExitStatus;
-use crate::options::SnapshotOptions;
 use crate::output;
 use crate::progress::Bar;
 use crate::questions::json_line;
+
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotOptions {
+    /// Snapshots, or folders of them; `-` for standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only this device, by its number, or `host` for pinned host memory.
+    #[arg(long, value_name = "INDEX")]
+    pub(crate) device: Option<MemoryName>,
+    /// The moment that is shown: after this many events of the trace, after a request (`request:5`), at the peak
+    /// of allocated memory, or at the first request that ran out of memory.
+    #[arg(long, value_name = "EVENT|request:N|peak|oom")]
+    pub(crate) at: Option<MomentChoice>,
+    /// How many of the stacks that hold most are shown.
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// Leave out the comparison with our allocator, which takes as long as the rest.
+    #[arg(long)]
+    pub(crate) no_certificate: bool,
+    /// One JSON value a file instead of lines for people; `docs/snapshot-json.md` lists the fields.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// The moment that is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

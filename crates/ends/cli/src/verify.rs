@@ -1,7 +1,7 @@
 //! `blockyard verify`: recorded runs through our allocator, compared with what PyTorch did.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -11,14 +11,33 @@ use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_replay::{Comparison, Count, verify as replay, verify_on};
 use blockyard_rules::{Release, known_config, left_out_note};
+use clap::Args;
 
 use crate::device::{DeviceName, open_cuda};
 use crate::exit_status::ExitStatus;
-use crate::options::VerifyOptions;
 use crate::output;
 use crate::progress::Bar;
 use crate::questions::json_line;
 use crate::snapshot::open_bytes;
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyOptions {
+    /// Snapshots, or recordings with one JSON value a line, plain or gzip.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// One JSON value a file instead of lines for people.
+    #[arg(long)]
+    json: bool,
+    /// Where segments are taken from: `virtual`, or `cuda:0` for a real segment at each recorded address.
+    #[arg(long, default_value = "virtual")]
+    device: DeviceName,
+    /// The release of PyTorch whose rules hold ("2.15"); without it, the one that made the recording.
+    #[arg(long, value_name = "RELEASE")]
+    release: Option<Release>,
+    /// Also say under which other releases of PyTorch the replay would be identical.
+    #[arg(long)]
+    every_release: bool,
+}
 
 pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
     if let DeviceName::Cuda(index) = options.device {

@@ -18,9 +18,8 @@ use serde_json::{Value, json};
 use super::call::ToolCall;
 use super::folder::Folder;
 use crate::fit::{self, FitOptions};
-use crate::options::SnapshotOptions;
 use crate::questions::{ask_file, parse};
-use crate::snapshot;
+use crate::snapshot::{self, SnapshotOptions};
 
 /// A number of bytes, or a text with a unit: `"70 GiB"`.
 #[derive(Debug, Deserialize, JsonSchema)]
