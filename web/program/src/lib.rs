@@ -4,7 +4,7 @@
 //! writes and reads the messages there. The messages have a separate crate, so that the page is built without
 //! Python.
 
-pub use blockyard_answers::{EstimatedOperator, ProgramNote};
+use blockyard_answers::{EstimatedOperator, ProgramNote};
 use blockyard_record::{AllocationId, Bytes, Recording};
 use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};

@@ -82,7 +82,6 @@ mod totals;
 mod verify;
 
 pub use blockyard_answers::Difference;
-pub use blockyard_device::Advance;
 pub use certificate::{Certificate, certify};
 pub use compare::{Comparison, Count, placements_meaning};
 pub use data_check::{CheckedRun, DataCheck, PatternedBlock, StepDataCheck};
@@ -97,7 +96,7 @@ pub use verify::{Verification, verify, verify_on};
 
 use std::ops::ControlFlow;
 
-use blockyard_device::{AnyDevice, DeviceMemory, VirtualDevice};
+use blockyard_device::{Advance, AnyDevice, DeviceMemory, VirtualDevice};
 use blockyard_record::{Bytes, Recording};
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;

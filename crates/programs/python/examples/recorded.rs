@@ -15,8 +15,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use blockyard_gpus::tables;
 use blockyard_python::ProgramSettings;
-use blockyard_torch::tables;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 

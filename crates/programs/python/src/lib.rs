@@ -44,7 +44,6 @@ mod job;
 mod library;
 mod program;
 
-pub use blockyard_answers::{EstimatedOperator, ProgramNote};
 #[cfg(not(target_family = "wasm"))]
 pub use child::{Output, run, run_to_step};
 #[cfg(not(target_family = "wasm"))]

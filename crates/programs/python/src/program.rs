@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use blockyard_answers::{EstimatedOperator, ProgramNote};
+use blockyard_gpus::GpuProfile;
 use blockyard_record::{AllocationId, Bytes, Recording, Snapshot, Stats};
 use blockyard_rules::{AllocatorConfig, Release};
-use blockyard_torch::GpuProfile;
 use blockyard_torch::memory::{Category, LogEntry, Phase};
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@
 //! of [`Tensor`]; each takes and gives back GPU memory in the order in which PyTorch 2.11 does, from our
 //! allocator over a virtual device. The workspaces of libraries and the kernels of attention follow the
 //! release of the session. An operator whose memory is an unverified estimate, which no record of a real GPU
-//! proves, leaves an [`EstimatedOperator`].
+//! proves, leaves an [`EstimatedOperator`](blockyard_answers::EstimatedOperator).
 //!
 //! # Example
 //!
@@ -61,8 +61,6 @@ mod storage;
 mod tensor;
 mod value;
 
-pub use blockyard_answers::EstimatedOperator;
-pub use blockyard_gpus::{GpuProfile, tables};
 pub use dtype::{Dtype, promote};
 pub use error::{ForeignError, Result, TorchError};
 pub use geometry::{channels_last_strides, contiguous_strides, numel};

@@ -14,6 +14,7 @@ use std::rc::Rc;
 pub use blockyard_allocator::PoolOptions;
 use blockyard_allocator::{AllocError, BackendAllocator};
 use blockyard_device::VirtualDevice;
+use blockyard_gpus::GpuProfile;
 use blockyard_record::{
     Bytes, Event, EventSink, PoolId, Recorder, Recording, RunInfo, Snapshot, StatArray, Stats, StepOutcome,
     StreamId, index_u32,
@@ -22,7 +23,7 @@ use blockyard_rules::AllocatorConfig;
 
 use crate::error::runtime;
 use crate::session::CurrentOrigin;
-use crate::{GpuProfile, Result, TorchError};
+use crate::{Result, TorchError};
 
 pub use addresses::Dependence;
 use addresses::OtherAddresses;

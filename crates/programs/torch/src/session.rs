@@ -9,6 +9,7 @@ use std::rc::Rc;
 use blockyard_allocator::{HostAllocation, HostAllocator};
 use blockyard_answers::EstimatedOperator;
 use blockyard_device::VirtualHostMemory;
+use blockyard_gpus::GpuProfile;
 use blockyard_record::{Bytes, HostStats, PoolId, StreamId};
 use blockyard_rules::{AllocatorConfig, Release};
 
@@ -17,7 +18,7 @@ use self::workspaces::Workspaces;
 use crate::autocast::Autocast;
 use crate::autograd::Modes;
 use crate::memory::{Category, OwnedBlock, Phase, SimulatedGpu};
-use crate::{Device, Dtype, GpuProfile, Result, TorchError};
+use crate::{Device, Dtype, Result, TorchError};
 
 /// What a session runs programs on: GPUs and their settings.
 #[derive(Clone, Debug)]

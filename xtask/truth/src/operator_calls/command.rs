@@ -89,7 +89,7 @@ fn learn(lines: &[OperatorCall], leave_out: usize, is_left_out: bool) -> Result<
 
 fn write_tables(lines: &[OperatorCall], out: &Path, options: &OperatorCallsOptions) -> Result<()> {
     let leave_out = options.leave_out;
-    let held = blockyard_torch::tables::recorded();
+    let held = blockyard_gpus::tables::recorded();
     let mut entries = if options.keep { held.clone() } else { BTreeMap::new() };
     for key in learn(lines, leave_out, true)?.entries.keys() {
         entries.remove(key);
@@ -102,7 +102,7 @@ fn write_tables(lines: &[OperatorCall], out: &Path, options: &OperatorCallsOptio
         println!("{differ} sizes differ from those that the file holds now");
         entries.retain(|key, _| !held.contains_key(key));
     }
-    let bytes = blockyard_torch::tables::write(&entries);
+    let bytes = blockyard_gpus::tables::write(&entries);
     println!(
         "{} sizes, {} left out since they differ, {} bytes",
         entries.len(),

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use blockyard_torch::{Result, session, tables};
+use blockyard_gpus::tables;
+use blockyard_torch::{Result, session};
 
 use super::{Numbering, Observer, OperatorCall, attempt, calls, prepare_dropout};
 

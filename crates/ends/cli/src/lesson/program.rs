@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use blockyard_gpus::GpuProfile;
 use blockyard_lessons::{EndedProgram, Exercise, Grade, LessonProgram, split_recorded, with_recorded};
 use blockyard_python::Output::Taken;
 use blockyard_python::{ProgramOutcome, ProgramSettings, ProgramSource, run as run_program};
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, Release};
-use blockyard_torch::GpuProfile;
 
 use crate::output;
 

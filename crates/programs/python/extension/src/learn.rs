@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use blockyard_torch::{session, tables};
+use blockyard_gpus::tables;
+use blockyard_torch::session;
 use pyo3::prelude::*;
 
 thread_local! {

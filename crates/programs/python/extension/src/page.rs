@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blockyard_gpus::GpuProfile;
 use blockyard_program::{
     AllocationOrigin, LineMemory, PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun, Referrers,
 };
@@ -9,7 +10,7 @@ use blockyard_python::{DeviceRun, Job, ProgramOutcome};
 use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use blockyard_torch::memory::{Category, LogEntry, Phase};
-use blockyard_torch::{GpuProfile, session};
+use blockyard_torch::session;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;

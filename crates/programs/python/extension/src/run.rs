@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use blockyard_python::{
-    AllocationOrigin, DeviceRun, Job, PrintedMark, ProgramNote, ProgramOutcome, Referrers,
-};
+use blockyard_answers::ProgramNote;
+use blockyard_gpus::GpuProfile;
+use blockyard_python::{AllocationOrigin, DeviceRun, Job, PrintedMark, ProgramOutcome, Referrers};
 use blockyard_record::grouped;
 use blockyard_rules::{AllocatorConfig, BlasVariables};
 use blockyard_torch::memory::{Origin, SimulatedGpu};
-use blockyard_torch::{GpuProfile, Session, SessionSettings, session};
+use blockyard_torch::{Session, SessionSettings, session};
 use pyo3::exceptions::{PyRuntimeError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

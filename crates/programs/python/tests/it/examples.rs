@@ -11,7 +11,7 @@ fn printed(source: &str, name: &str, conf: &str) -> String {
     let (printed, finished) = crate::support::run_with(source, name, settings);
     assert_eq!(finished.traceback, None, "{name}");
     // What depends on the driver's addresses is marked, and came out as on the recorded GPU.
-    let is_chance = |mark: &blockyard_python::EstimatedOperator| {
+    let is_chance = |mark: &blockyard_answers::EstimatedOperator| {
         mark.reason.contains("addresses that the driver chooses")
     };
     assert!(finished.estimates.iter().all(is_chance), "{name}: {:?}", finished.estimates);

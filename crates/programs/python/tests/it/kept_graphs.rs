@@ -1,7 +1,7 @@
 //! Why a program ran out of memory, where a list of the program keeps the backward graphs of its tensors.
 
 use crate::support::run;
-use blockyard_python::ProgramNote;
+use blockyard_answers::ProgramNote;
 
 /// The note about the cause, after a program ran out of memory.
 fn cause(source: &str) -> Option<ProgramNote> {

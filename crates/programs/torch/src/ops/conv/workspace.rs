@@ -1,6 +1,8 @@
 //! cuDNN's workspaces of convolutions.
 
-use crate::{MemoryFormat, Result, session, tables};
+use blockyard_gpus::tables;
+
+use crate::{MemoryFormat, Result, session};
 
 use super::super::sort::temporary;
 use super::{Backend, Convolution, Pass, value_of_dim};
