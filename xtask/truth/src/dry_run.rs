@@ -14,7 +14,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use blockyard_dry_run::{Program, Report, variables};
+use blockyard_dry_run::{Program, Report};
+use blockyard_hooks::variables;
 use clap::Args;
 use flate2::read::GzDecoder;
 use serde::Deserialize;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use blockyard_dry_run::{ProgramLine, Report};
+use blockyard_answers::ProgramLine;
+use blockyard_dry_run::Report;
 use blockyard_record::shortened_path;
 
 /// At most this many lines of a failed program are shown.
@@ -21,11 +22,6 @@ pub(crate) fn failure(report: &Report, output: &Path) -> Option<String> {
         return None;
     };
     Some(why + &last_lines(&std::fs::read_to_string(output).unwrap_or_default()))
-}
-
-/// Whether the program ended with PyTorch's error for memory that is not found.
-pub(crate) fn has_oom_error(report: &Report) -> bool {
-    report.error.as_deref() == Some("OutOfMemoryError")
 }
 
 /// A line of the program, with the last part of its path.

@@ -13,10 +13,13 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
+use blockyard_answers::DryRunAnswer;
 use blockyard_dry_run::{
-    Program, Ranks, Torch, find_standin, prepare, run_interruptible, run_other_orders, run_ranks, variables,
+    LibraryFolder, Program, Ranks, Torch, find_standin, prepare, run_interruptible, run_other_orders,
+    run_ranks,
 };
 use blockyard_gpus::GpuProfile;
+use blockyard_hooks::variables;
 
 pub(crate) use self::options::{DryRunOptions, ProgramOptions, PythonOption, gpu as gpu_of};
 use crate::exit_status::ExitStatus;
@@ -39,63 +42,97 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     if ranks.as_ref().is_some_and(|ranks| ranks.running().len() > 1) && options.opens_page {
         bail!("--page opens one snapshot: name one rank with --ranks");
     }
-    let python = options.program.python.command();
-    let torch = Torch::find(&python)?;
+    let torch = Torch::find(&options.program.python.command())?;
     let prepared = prepare(&torch, &find_standin()?)?;
     let opened = OpenedSnapshot::of(options)?;
     let program = Program {
-        arguments: options.arguments.clone(),
-        devices: u32::from(options.program.devices).max(ranks.as_ref().map_or(1, Ranks::per_node)),
-        conf: options.program.conf.clone(),
-        snapshot: opened.path.clone(),
-        iterations: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),
-        counts_non_pytorch: options.program.memory.leaves_out_non_pytorch(),
-        keeps_requests: !options.address_orders,
-        lists_lines: options.json.is_some() || options.address_orders,
-        environment: environment(options),
-        ..Program::new(options.file.clone(), python, gpu.clone())
+        snapshot: opened.path.clone(),
+        ..program(options, ranks.as_ref(), gpu)
     };
     // A terminal sends the signal to the program too, and this process still prints the report.
     ctrlc::set_handler(interrupted).context("cannot pass Ctrl-C on to the program")?;
-    let (status, text, json) = if let Some(ranks) = &ranks {
-        let of = |rank| rank_program(&program, ranks, rank);
-        let port = options.ranks.master_port;
-        let mut report = run_ranks(ranks, port, of, &torch, &prepared, is_interrupted)?;
-        for rank in &mut report.ranks {
-            growth::add_growth(&mut rank.report);
-            addresses::replay(&mut rank.report, &program);
-        }
-        let text = ranks::text(&report, ranks, &gpus, &torch)?;
-        (report.status(), text, report.to_answer(ranks, &gpus))
-    } else {
-        let mut report = run_interruptible(&program, &torch, &prepared, is_interrupted)?;
-        growth::add_growth(&mut report);
-        if program.keeps_requests {
-            addresses::replay(&mut report, &program);
-        }
-        let others = if options.address_orders && !is_interrupted() {
-            Some(run_other_orders(&program, &report, &torch, &prepared, is_interrupted)?)
-        } else {
-            None
-        };
-        let mut json = report.to_answer(&gpus);
-        if let Some(others) = &others {
-            orders::add_orders(&mut json.run, others.to_answer(&report));
-        }
-        (report.status, text::text(&report, others.as_ref(), &gpus, &torch)?, json)
+    let runner = ProgramRun { options, gpus: &gpus, program: &program, torch: &torch, prepared: &prepared };
+    let done = match &ranks {
+        Some(ranks) => runner.run_ranks(ranks)?,
+        None => runner.run()?,
     };
     if !options.quiet {
-        std::io::stderr().lock().write_all(text.as_bytes())?;
+        std::io::stderr().lock().write_all(done.text.as_bytes())?;
     }
     if let Some(path) = &options.json {
-        output::write_whole(path, (serde_json::to_string(&json)? + "\n").as_bytes())?;
+        output::write_whole(path, (serde_json::to_string(&done.answer)? + "\n").as_bytes())?;
     }
     IS_PROGRAM_DONE.store(true, Ordering::Relaxed);
     if options.opens_page {
         opened.open(options)?;
     }
-    Ok(ExitStatus::of_program(status))
+    Ok(ExitStatus::of_program(done.status))
+}
+
+/// The program of the options on its GPU.
+fn program(options: &DryRunOptions, ranks: Option<&Ranks>, gpu: &GpuProfile) -> Program {
+    Program {
+        arguments: options.arguments.clone(),
+        devices: u32::from(options.program.devices).max(ranks.map_or(1, Ranks::per_node)),
+        conf: options.program.conf.clone(),
+        iterations: options.steps,
+        counts_non_pytorch: options.program.memory.leaves_out_non_pytorch(),
+        keeps_requests: !options.address_orders,
+        lists_lines: options.json.is_some() || options.address_orders,
+        environment: environment(options),
+        ..Program::new(options.file.clone(), options.program.python.command(), gpu.clone())
+    }
+}
+
+/// A program and what it runs with.
+struct ProgramRun<'a> {
+    options: &'a DryRunOptions,
+    gpus: &'a [GpuProfile],
+    program: &'a Program,
+    torch: &'a Torch,
+    prepared: &'a LibraryFolder,
+}
+
+/// A program that ran: its exit status, and its report as text and as JSON.
+struct Done {
+    status: i32,
+    text: String,
+    answer: DryRunAnswer,
+}
+
+impl ProgramRun<'_> {
+    /// Runs the program as one process.
+    fn run(&self) -> anyhow::Result<Done> {
+        let Self { options, gpus, program, torch, prepared } = *self;
+        let mut report = run_interruptible(program, torch, prepared, is_interrupted)?;
+        growth::add_growth(&mut report);
+        if program.keeps_requests {
+            addresses::replay(&mut report, program);
+        }
+        let is_tried = options.address_orders && !is_interrupted();
+        let run_others = || run_other_orders(program, &report, torch, prepared, is_interrupted);
+        let others = is_tried.then(run_others).transpose()?;
+        let mut answer = report.to_answer(gpus);
+        if let Some(others) = &others {
+            orders::add_orders(&mut answer.run, others.to_answer(&report));
+        }
+        let text = text::text(&report, others.as_ref(), gpus, torch)?;
+        Ok(Done { status: report.status, text, answer })
+    }
+
+    /// Runs a process for each rank.
+    fn run_ranks(&self, ranks: &Ranks) -> anyhow::Result<Done> {
+        let Self { options, gpus, program, torch, prepared } = *self;
+        let of = |rank| rank_program(program, ranks, rank);
+        let mut report = run_ranks(ranks, options.ranks.master_port, of, torch, prepared, is_interrupted)?;
+        for rank in &mut report.ranks {
+            growth::add_growth(&mut rank.report);
+            addresses::replay(&mut rank.report, program);
+        }
+        let text = ranks::text(&report, ranks, gpus, torch)?;
+        Ok(Done { status: report.status(), text, answer: report.to_answer(ranks, gpus) })
+    }
 }
 
 /// The program with the environment of one rank.
@@ -111,7 +148,7 @@ fn environment(options: &DryRunOptions) -> Vec<(String, String)> {
         environment.push((variables::ASSUME.to_owned(), options.assume.join("\n")));
     }
     if options.skip_init {
-        environment.push(("BLOCKYARD_DRY_RUN_SKIP_INIT".to_owned(), "1".to_owned()));
+        environment.push((variables::SKIP_INIT.to_owned(), "1".to_owned()));
     }
     environment
 }

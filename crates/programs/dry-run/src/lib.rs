@@ -21,8 +21,6 @@ mod run_log;
 mod symbols;
 mod torch;
 
-pub use blockyard_answers::{BytesRange, DeviceRange, DryRunHolder, Keeper, ProgramLine, PutLine};
-pub use blockyard_hooks::variables;
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use non_pytorch::{HolderCount, NonPytorchMemory};

@@ -13,9 +13,12 @@ use crate::run::crossed;
 use crate::run_log::Records;
 use crate::{ChildPeak, EstimateNote, HolderCount, Iteration, NonPytorchMemory, PrintedLine, ReplayedOrders};
 
-/// The sentence of a report in which nothing was assumed, with its indentation.
+/// The sentence of a report in which nothing was assumed.
 pub const EXACT: &str =
-    "  exact: nothing was assumed except the order of the addresses that a driver gives segments";
+    "exact: nothing was assumed except the order of the addresses that a driver gives segments";
+
+/// PyTorch's exception for a request that found no memory.
+const OOM_ERROR: &str = "OutOfMemoryError";
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -195,7 +198,7 @@ impl Report {
         if report.failed.is_none()
             && let Some(failed) = records.failed_in_child
         {
-            (report.error, report.error_at) = (Some("OutOfMemoryError".to_owned()), failed.at.clone());
+            (report.error, report.error_at) = (Some(OOM_ERROR.to_owned()), failed.at.clone());
             report.failed = Some(failed);
         }
         // An alarm may have ended the process while it handled another signal, which the run log names.
@@ -259,6 +262,11 @@ impl Report {
         }
     }
 
+    /// Whether PyTorch's exception for a request that found no memory ended the program.
+    pub fn has_oom_error(&self) -> bool {
+        self.error.as_deref() == Some(OOM_ERROR)
+    }
+
     /// Whether the program fits on each of these GPUs; the program saw the first.
     pub fn fits(&self, gpus: &[GpuProfile]) -> Vec<GpuFit> {
         let Some(own) = gpus.first() else { return Vec::new() };
@@ -268,12 +276,11 @@ impl Report {
     fn fit(&self, gpu: &GpuProfile, own: &GpuProfile) -> GpuFit {
         let left = self.left_for_pytorch(gpu);
         let is_above = self.peak_reserved() > left;
-        let ended_for_memory = self.error.as_deref() == Some("OutOfMemoryError");
         let (is_fitting, at) = if is_above {
             let total = crossed(gpu.total_memory, self.counts_non_pytorch);
             let crossing = self.crossings.iter().find(|crossing| crossing.total == total);
             (Some(false), crossing.and_then(|crossing| crossing.at.clone()))
-        } else if ended_for_memory && gpu.total_memory <= own.total_memory {
+        } else if self.has_oom_error() && gpu.total_memory <= own.total_memory {
             (Some(false), self.error_at.clone())
         } else if self.is_cut || (gpu.total_memory > own.total_memory && self.has_run_out()) {
             // With more memory the program would have continued after the request that failed.

@@ -16,6 +16,8 @@ pub const ADDRESSES: &str = "STANDIN_ADDRESSES";
 pub const REPORT: &str = "STANDIN_REPORT";
 /// Values that a person named, one `FILE:LINE=VALUE` a line.
 pub const ASSUME: &str = "STANDIN_ASSUME";
+/// Any value: large parameters on the host are not initialized.
+pub const SKIP_INIT: &str = "BLOCKYARD_DRY_RUN_SKIP_INIT";
 /// `1`: bytes of the driver and the libraries count.
 pub const NON_PYTORCH: &str = "STANDIN_NON_PYTORCH";
 /// The ranks that run, with commas.

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use blockyard_dry_run::{Program, Ranks, run_ranks, variables};
+use blockyard_dry_run::{Program, Ranks, run_ranks};
+use blockyard_hooks::variables;
 
 use super::{Comparison, RecordedProgram, compared, prepare_driver, read_done, read_recorded};
 use crate::installed::InstalledTorch;

@@ -15,7 +15,7 @@ use super::cache::{RunCache, key};
 use super::layouts::RunRanks;
 use super::run_queue::RunQueue;
 use super::vary::{Set, Vary, arguments, environment};
-use crate::program_end::{failure, has_oom_error, line};
+use crate::program_end::{failure, line};
 use crate::{Probe, memory_fraction};
 
 /// A GPU on which everything fits has this many times the memory of the real GPU.
@@ -377,7 +377,7 @@ impl Runs<'_> {
 /// The result in a report. For a program that failed, the error is a sentence and the last lines that the
 /// program printed to `output`.
 pub(super) fn probe(report: &Report, gpu: &GpuProfile, output: &Path) -> Result<Probe, String> {
-    let has_run_out = report.failed.is_some() || has_oom_error(report);
+    let has_run_out = report.failed.is_some() || report.has_oom_error();
     if !has_run_out && let Some(why) = failure(report, output) {
         return Err(why);
     }

@@ -346,7 +346,7 @@ pub(super) fn write_proof(text: &mut String, proofs: &[&FitRun], is_exact: bool)
         writeln!(text, "  {remark}")?;
     }
     if is_exact {
-        return writeln!(text, "{EXACT}");
+        return writeln!(text, "  {EXACT}");
     }
     let notes: BTreeSet<&String> = proofs.iter().flat_map(|run| &run.notes).collect();
     if !notes.is_empty() {

@@ -7,7 +7,7 @@ use blockyard_dry_run::{DryRunError, LibraryFolder, Program, Report, Torch, run_
 use blockyard_gpus::GpuProfile;
 
 use super::{GuardedRun, MeasuredRun, ProgramEntry, compare};
-use crate::program_end::{failure, has_oom_error, line};
+use crate::program_end::{failure, line};
 
 /// How the programs of a file run.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ fn measured(report: &Report, torch: &Torch, output: &Path) -> MeasuredRun {
         peak_reserved: devices().map(|device| device.peak_reserved).max().unwrap_or_default(),
         iteration_peaks: steps.map(|peaks| peaks.max().unwrap_or_default()).collect(),
         holders: Vec::new(),
-        failure: if has_oom_error(report) {
+        failure: if report.has_oom_error() {
             Some(GuardFailure::OutOfMemory { at: report.error_at.as_ref().map(line) })
         } else {
             failure(report, output).map(|why| GuardFailure::Error { why })

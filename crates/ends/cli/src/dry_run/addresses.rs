@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use anyhow::{Context as _, bail, ensure};
-use blockyard_dry_run::{BytesRange, DeviceRange, DeviceReport, Program, ReplayedOrders, Report};
+use blockyard_answers::{BytesRange, DeviceRange};
+use blockyard_dry_run::{DeviceReport, Program, ReplayedOrders, Report};
 use blockyard_lab::{AddressDependence, Run, RunBytes, address_dependence};
 use blockyard_pytorch::snapshot::{self, SnapshotEntry};
 use blockyard_record::{Bytes, TraceAction};

@@ -3,7 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::ops::ControlFlow;
 
-use blockyard_dry_run::{Keeper, Report};
+use blockyard_answers::Keeper;
+use blockyard_dry_run::Report;
 use blockyard_lab::{
     FoundKeepers, IterationEnds, Run, is_much_growth, keeper_growth_text, keeper_text, leaks, shown_keepers,
 };
@@ -94,7 +95,8 @@ pub(crate) fn write_keepers(
 
 #[cfg(test)]
 mod tests {
-    use blockyard_dry_run::{DeviceReport, Keeper, ProgramLine, PutLine, Report};
+    use blockyard_answers::{Keeper, ProgramLine, PutLine};
+    use blockyard_dry_run::{DeviceReport, Report};
     use blockyard_record::Bytes;
 
     use super::write_growth;

@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
+use blockyard_answers::BytesRange;
 use blockyard_answers::{DryRunOrders, DryRunResult};
-use blockyard_dry_run::{BytesRange, OtherOrders, Report};
+use blockyard_dry_run::{OtherOrders, Report};
 use blockyard_gpus::{DriverAddressOrder, GpuProfile};
 
 use super::text::{may_fit, shown};

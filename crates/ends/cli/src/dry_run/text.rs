@@ -13,7 +13,7 @@ use super::orders;
 const IN_ONE_ORDER: &str = "  exact for the order of addresses of this run alone: nothing else was assumed";
 
 /// The sentence for a run in which no value was assumed and several orders of addresses were tried.
-const EXACT_IN_ORDER: &str = "  exact for each order of addresses: nothing was assumed";
+const EXACT_IN_ORDER: &str = "exact for each order of addresses: nothing was assumed";
 
 /// The most iterations that are listed; iterations in the middle are left out.
 const MAX_STEPS: usize = 10;
@@ -105,10 +105,10 @@ pub(super) fn write_details(
 /// Writes that nothing was assumed, and the known facts about other orders of addresses.
 fn write_exactness(text: &mut String, report: &Report, has_orders: bool) -> fmt::Result {
     let Some(replayed) = &report.replayed_orders else {
-        return writeln!(text, "{}", if has_orders { EXACT_IN_ORDER } else { EXACT });
+        return writeln!(text, "  {}", if has_orders { EXACT_IN_ORDER } else { EXACT });
     };
     match &replayed.why_not {
-        Some(why) => writeln!(text, "{EXACT}; other orders were not tried: {why}"),
+        Some(why) => writeln!(text, "  {EXACT}; other orders were not tried: {why}"),
         None => writeln!(
             text,
             "  exact: nothing was assumed, and {} other orders of the addresses that a driver gives \
@@ -261,9 +261,9 @@ pub(super) fn shown(bytes: Bytes) -> String {
 mod tests {
     use std::path::PathBuf;
 
+    use blockyard_answers::{BytesRange, DeviceRange, ProgramLine};
     use blockyard_dry_run::{
-        BytesRange, CapacityCrossing, DeviceRange, DeviceReport, EstimateNote, Iteration, IterationPeak,
-        ProgramLine, ReplayedOrders, Report, Torch,
+        CapacityCrossing, DeviceReport, EstimateNote, Iteration, IterationPeak, ReplayedOrders, Report, Torch,
     };
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
