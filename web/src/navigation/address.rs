@@ -141,21 +141,17 @@ pub(crate) fn keep_address(session: Session, samples: Samples) {
         }
         // Steps, typed letters and places of a slider follow each other quickly, and browsers limit how often a
         // page may change its address.
-        let without_steps = |link: &Link| {
-            let (step, event, block) = (None, None, None);
-            let (with, on, limit, sliders) = (None, None, None, None);
-            Link {
-                step,
-                event,
-                block,
-                question_conf: with,
-                question_capacity: on,
-                question_limit: limit,
-                sliders,
-                ..link.clone()
-            }
+        let with_steps = Link {
+            step: link.step,
+            event: link.event,
+            block: link.block,
+            question_conf: link.question_conf.clone(),
+            question_capacity: link.question_capacity.clone(),
+            question_limit: link.question_limit.clone(),
+            sliders: link.sliders.clone(),
+            ..before.clone()
         };
-        let is_step = without_steps(&before) == without_steps(&link);
+        let is_step = with_steps == link;
         // While it plays, the step is not written. Another place or another card is written at once, since
         // the reader may copy its address.
         if is_step && is_playing && before.sliders == link.sliders {
