@@ -257,11 +257,12 @@ impl Feature<LessonSignals> {
             self.own.set(Some(moved.clone()));
         }
         let card = self.state.with_untracked(|state| state.card);
-        let steps = moved.cards.get(card).map_or(0..0, |card| card.steps.clone());
+        let moments = moved.cards.get(card).map(|card| [true, false].map(|is_asked| card.shown_step(is_asked)));
+        let [start, end] = moments.unwrap_or_default();
         self.session.source.set(Source::Lesson(moved));
-        self.session.stop_at.set(Some(steps.end));
+        self.session.stop_at.set(Some(end));
         let is_asked = untrack(|| self.is_asked());
-        self.session.seek_moment(if is_asked { steps.start } else { steps.end });
+        self.session.seek_moment(if is_asked { start } else { end });
     }
 
     /// The sliders of the open chapter that were moved, for a link. Reads signals.
@@ -292,7 +293,7 @@ impl Feature<LessonSignals> {
         self.state.set(state);
         let is_same_run = lesson.cards.get(before).is_some_and(|before| before.run == played.run);
         self.session.figures().select(None);
-        self.session.stop_at.set(Some(played.steps.end));
+        self.session.stop_at.set(Some(played.shown_step(false)));
         if !is_same_run || !self.session.player.with_untracked(|player| player.steps == played.steps.start) {
             self.session.player.set(Player { speed: CARD_SPEED, ..Player::default() });
             self.session.dispatch(PlayerAction::SeekStep(played.steps.start));
@@ -324,13 +325,12 @@ impl Feature<LessonSignals> {
         }
     }
 
-    /// Plays the card's steps. If the reader's system asks for reduced motion, goes to their end instead.
+    /// Plays the card's steps, up to the peak if the card is about it. If the reader's system asks for reduced motion, goes to their end instead.
     pub(crate) fn play_card(self) {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
         let card = self.state.with_untracked(|state| state.card);
-        let Some(Range { start, end }) = lesson.cards.get(card).map(|card| card.steps.clone()) else {
-            return;
-        };
+        let Some(card) = lesson.cards.get(card) else { return };
+        let (start, end) = (card.steps.start, card.shown_step(false));
         self.session.stop_at.set(Some(end));
         let is_there = self.session.player.with_untracked(|player| (start..end).contains(&player.steps));
         if !is_there {

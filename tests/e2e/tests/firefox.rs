@@ -20,7 +20,7 @@ fn the_doors_the_links_and_the_workers_work() -> Result<()> {
     page.goto("/#lesson=reserved&card=2")?;
     page.wait_text(&id("card-position"), "Card 2 of")?;
     page.click(&id("choice-1"))?;
-    page.wait_text(&id("answer"), "The allocator says: 20 MiB")?;
+    page.wait_text(&id("answer"), "The answer is: 20 MiB")?;
     page.click(&id("card-next"))?;
     page.wait_until("location.hash === '#lesson=reserved&card=3'")?;
 

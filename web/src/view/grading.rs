@@ -286,7 +286,7 @@ fn grade_next(class: ClassSignals, exercises: Exercises) {
         class.loading.set(None);
         let same = class.files.with_untracked(|files| same_as(files, &row, &lines));
         class.change(place, |file| {
-            file.same_as = same.filter(|_| !is_start).unwrap_or_default();
+            file.same_as = same.filter(|_| !is_start && row.met.is_some()).unwrap_or_default();
             file.state = ClassFileState::Graded(row);
             file.lines = lines;
         });

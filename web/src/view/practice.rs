@@ -267,7 +267,7 @@ fn question_view(session: Session, drawn: Drawn, answered: impl Fn(bool) + 'stat
             let is_right = given.with(|given| given.as_ref().is_some_and(|given| given.is_right));
             let words = given.with(|given| match given {
                 Some(given) => answer_sentence(question, given),
-                None => format!("The allocator says: {}", stopped(&question.right)),
+                None => format!("The answer is: {}", stopped(&question.right)),
             });
             let class = if is_right { "verdict is-right" } else { "verdict is-wrong" };
             let because = prose::inlines(session, &question.because);

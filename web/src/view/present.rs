@@ -174,11 +174,14 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
     match name.as_str() {
         "PageDown" | " " | "ArrowRight" | "ArrowDown" | "Enter" => session.lessons().go_on(),
         "PageUp" | "Backspace" | "ArrowLeft" | "ArrowUp" => {
-            let card = session.lessons().state.with_untracked(|state| state.card);
-            session.lessons().presenting.set(Presentation::Shown);
-            match card.checked_sub(1) {
-                Some(before) => session.lessons().show_card(before),
-                None => session.lessons().show_previous(),
+            let lessons = session.lessons();
+            let is_at_end = lessons.presenting.get_untracked() == Presentation::AtEnd;
+            lessons.presenting.set(Presentation::Shown);
+            match lessons.state.with_untracked(|state| state.card).checked_sub(1) {
+                // The last card lies below the slide.
+                _ if is_at_end => {}
+                Some(before) => lessons.show_card(before),
+                None => lessons.show_previous(),
             }
         }
         "n" | "N" => change(|extras| extras.has_speaker = !extras.has_speaker),
@@ -236,11 +239,12 @@ fn end_words(session: Session, open: &OpenLesson) -> String {
     };
     let titles: Vec<_> = titles.into_iter().map(escaped).collect();
     let titles = titles.join("</li><li>");
-    // The first lesson of the course that the class has not, or the one after a single lesson.
-    let next = match &plan {
-        Some(plan) => course().find(|next| plan.lesson(next.id).is_none()),
-        None => course().skip_while(|lesson| lesson.id != open.id).nth(1),
-    };
+    // The lesson of the course after the last one of the plan: what the teacher left out before is not announced.
+    let last = course().filter(|lesson| match &plan {
+        Some(plan) => plan.lesson(lesson.id).is_some(),
+        None => lesson.id == open.id,
+    });
+    let next = last.last().and_then(|last| course().skip_while(|lesson| lesson.id != last.id).nth(1));
     let next = next.map(|next| format!("<p>Next: {}.</p>", escaped(next.title)));
     format!(
         "<div><h2>Today</h2><ul class=\"bullets\"><li>{titles}</li></ul><p><b>{}</b></p>{}</div><div class=\"code-of-class\">{}</div>",

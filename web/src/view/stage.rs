@@ -53,6 +53,7 @@ fn stage_of(session: Session) -> Option<Stage> {
         let peak = run.series.peaks().1.max(of_sliders.unwrap_or_default());
         stage.with_limit(limit).with_ruler_to_peak(peak)
     })?;
+    let stage = at_rest(session, stage);
     if let Some(non_pytorch) = session.lessons().non_pytorch() {
         return Some(stage.as_process_of_whole_device(&non_pytorch.parts, MIN_SHOWN));
     }
@@ -70,6 +71,18 @@ fn stage_of(session: Session) -> Option<Stage> {
         }
         None => stage,
     })
+}
+
+/// The stage of a lesson's card where it stops: with the names of narrow blocks, and with the peak that the card
+/// is about. Reads signals.
+fn at_rest(session: Session, stage: Stage) -> Stage {
+    let steps = session.player.with(|player| player.steps);
+    let lesson = session.open_lesson().filter(|_| session.stop_at.get() == Some(steps));
+    let Some(lesson) = lesson else { return stage };
+    let card = session.lessons().state.with(|state| state.card);
+    let is_peak = lesson.cards.get(card).is_some_and(|card| card.peak == Some(steps));
+    let stage = stage.with_leaders();
+    if is_peak { stage.at_peak() } else { stage }
 }
 
 /// The shown program, if the capacity of its device is without the non-PyTorch memory. Reads signals.

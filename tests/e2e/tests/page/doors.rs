@@ -41,7 +41,7 @@ fn a_question_is_answered_by_the_allocator_and_progress_is_remembered() -> Resul
         // The answer is not given away.
         page.wait_gone(&id("card-body"))?;
         page.click(&id("choice-1"))?;
-        page.wait_text(&id("answer"), "The allocator says: 20 MiB")?;
+        page.wait_text(&id("answer"), "The answer is: 20 MiB")?;
         page.wait_text(&id("card-body"), "20 MiB")?;
         page.wait_text(&id("term-reserved"), "20 MiB")?;
         page.check_accessible()?;
@@ -62,7 +62,7 @@ fn the_readers_answer_and_the_right_one_are_marked_and_survive_a_reload() -> Res
         page.reduced_motion(true)?;
         page.click(&id("choice-1"))?;
         let is_marked = |page: &Page| {
-            page.wait_text(&id("answer"), "You said: 3 MiB. The allocator says: 20 MiB.")?;
+            page.wait_text(&id("answer"), "You said: 3 MiB. The answer is: 20 MiB.")?;
             page.wait_text(&id("choice-1"), "✗ your answer")?;
             page.wait_text(&id("choice-3"), "✓ right")?;
             ensure!(!page.text(&id("choice-2"))?.contains(['✓', '✗']));
@@ -184,7 +184,7 @@ fn a_lesson_is_presented_with_the_keys_of_a_clicker() -> Result<()> {
         page.check_accessible()?;
         // First the answer, then the next card.
         page.press(Key::PageDown)?;
-        page.wait_text(&id("answer"), "The allocator says")?;
+        page.wait_text(&id("answer"), "The answer is")?;
         ensure!(hash(page)?.contains("card=3"));
         page.press(' ')?;
         page.wait_until("location.hash.includes('card=4')")?;

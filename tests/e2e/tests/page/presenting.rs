@@ -296,7 +296,7 @@ fn a_class_is_asked_what_the_teacher_has_answered() -> Result<()> {
     at("/#lesson=reserved&card=2", LAPTOP, |page| {
         page.reduced_motion(true)?;
         page.click(&id("choice-2"))?;
-        page.wait_text(&id("answer"), "The allocator says")?;
+        page.wait_text(&id("answer"), "The answer is")?;
         page.click(&id("present"))?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
         page.wait_text(&id("card-title"), "What will happen?").map(drop)
@@ -307,7 +307,7 @@ fn a_class_is_asked_what_the_teacher_has_answered() -> Result<()> {
 fn a_link_holds_the_step_and_the_answers_that_were_shown() -> Result<()> {
     at("/#lesson=reserved&card=4&revealed=2,4", LAPTOP, |page| {
         page.reduced_motion(true)?;
-        page.wait_text(&id("answer"), "The allocator says")?;
+        page.wait_text(&id("answer"), "The answer is")?;
         page.wait_until("location.hash === '#lesson=reserved&card=4&revealed=4'")?;
         page.click(&id("step-back"))?;
         page.wait_until("/^#lesson=reserved&card=4&revealed=4&step=\\d$/.test(location.hash)")?;

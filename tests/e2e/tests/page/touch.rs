@@ -60,7 +60,7 @@ fn a_question_and_its_figure_fit_a_phone() -> Result<()> {
         let next = page.rect(&id("card-next"))?;
         ensure!(next.y + next.height <= 740.0, "the controls are not at the thumb: {next:?}");
         page.click(&id("choice-1"))?;
-        page.wait_text(&id("answer"), "The allocator says: 20 MiB")?;
+        page.wait_text(&id("answer"), "The answer is: 20 MiB")?;
         let stage = page.rect(&id("stage"))?;
         ensure!(stage.width > 300.0 && stage.x >= 0.0 && stage.x + stage.width <= 360.0, "{stage:?}");
         Ok(())

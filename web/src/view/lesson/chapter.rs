@@ -480,7 +480,7 @@ impl Chapter {
                     ("verdict is-right", question::answer_sentence(question, &given))
                 }
                 Some(given) => ("verdict is-wrong", question::answer_sentence(question, &given)),
-                None => ("verdict", format!("The allocator says: {}", question::stopped(&question.right))),
+                None => ("verdict", format!("The answer is: {}", question::stopped(&question.right))),
             });
             let because = asked.with_value(|question| prose::inlines(session, &question.because));
             view! { <p class=class role="status" data-testid="answer" tabindex="-1">{words}" "{because}</p> }

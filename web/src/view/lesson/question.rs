@@ -24,7 +24,7 @@ pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyVi
             let (class, words) = match &state.answer {
                 Some(given) if given.is_right => ("verdict is-right", answer_sentence(&shown, given)),
                 Some(given) => ("verdict is-wrong", answer_sentence(&shown, given)),
-                None => ("verdict", format!("The allocator says: {}", stopped(&shown.right))),
+                None => ("verdict", format!("The answer is: {}", stopped(&shown.right))),
             };
             let because = prose::inlines(session, &shown.because);
             view! {
@@ -63,7 +63,7 @@ pub(super) fn choice_mark(
         };
         words.to_owned()
     });
-    view! { <span class="mark">{mark}</span> }.into_any()
+    view! { <span class="mark" class:right=is_right>{mark}</span> }.into_any()
 }
 
 /// The reader's answer and the right answer, in words.
@@ -76,7 +76,7 @@ pub(crate) fn answer_sentence(question: &LessonQuestion, given: &GivenAnswer) ->
     if given.is_right {
         format!("Right: {said}")
     } else {
-        format!("You said: {said} The allocator says: {}", stopped(&question.right))
+        format!("You said: {said} The answer is: {}", stopped(&question.right))
     }
 }
 

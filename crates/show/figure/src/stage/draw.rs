@@ -155,7 +155,7 @@ impl Stage {
         let has_peaks = self.non_pytorch_bytes.is_none();
         let is_small = view.form == StageForm::Small;
         let mut metrics = Metrics::new(width_px, self.has_failures, !has_peaks, view.form);
-        self.make_room_for_leaders(&mut metrics, view.form);
+        self.make_room_for_leaders(&mut metrics);
         let metrics = metrics.grown_to(view.least_height_px);
         let left_px = metrics.non_pytorch_px(self.non_pytorch_blocks(metrics.width_px, view.form).len());
         let ruler = Ruler { shown: self.shown, left_px, width_px: metrics.width_px };

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use blockyard_record::{BlockState, Bytes, counted, exact_size};
 
 use super::draw::{Metrics, Painter};
-use super::{Leaders, Stage, StageBlock, StageForm};
+use super::{Leaders, Stage, StageBlock};
 use crate::conversions::{bytes_f64, px};
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect};
@@ -36,8 +36,8 @@ struct Leader<'a> {
 }
 
 impl Stage {
-    pub(super) fn make_room_for_leaders(&self, metrics: &mut Metrics, form: StageForm) {
-        if self.leaders == Leaders::None || form == StageForm::Projected {
+    pub(super) fn make_room_for_leaders(&self, metrics: &mut Metrics) {
+        if self.leaders == Leaders::None {
             return;
         }
         metrics.leaders_px = (metrics.text_px * 2.1).round();
