@@ -109,7 +109,7 @@ fn program(file: &Path, arguments: &[String]) -> anyhow::Result<ProgramSource> {
 }
 
 fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
-    let gpu = with_memory(options.gpu.clone(), options.total_memory);
+    let gpu = with_memory(&options.gpu, options.total_memory);
     let conf = options.conf.as_deref().unwrap_or_default();
     Ok(ProgramSettings {
         python: options.python.clone(),
@@ -124,8 +124,8 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
 }
 
 /// The GPU, with this memory if it is given.
-fn with_memory(gpu: GpuProfile, total_memory: Option<Bytes>) -> GpuProfile {
-    GpuProfile { total_memory: total_memory.unwrap_or(gpu.total_memory), ..gpu }
+fn with_memory(gpu: &GpuProfile, total_memory: Option<Bytes>) -> GpuProfile {
+    GpuProfile { total_memory: total_memory.unwrap_or(gpu.total_memory), ..gpu.clone() }
 }
 
 /// The settings of a program on this GPU, under a text of `PYTORCH_CUDA_ALLOC_CONF`. Prints warnings.
@@ -204,7 +204,7 @@ pub fn play_program(
     if !(1..=16).contains(&call.devices) {
         bail!("a program sees 1 to 16 GPUs, not {}", call.devices);
     }
-    let gpu = with_memory(gpu_of(&call.gpu)?, call.total_memory);
+    let gpu = with_memory(&gpu_of(&call.gpu)?, call.total_memory);
     let settings = ProgramSettings {
         python: Some(call.python.clone()),
         devices: call.devices,
