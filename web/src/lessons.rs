@@ -18,7 +18,6 @@ pub(crate) use progress::CardProgress;
 pub(crate) use question::{GivenAnswer, drawn_bytes};
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
 use blockyard_lessons::{MeasuredMemory, Plan, PlannedLesson};
@@ -257,7 +256,8 @@ impl Feature<LessonSignals> {
             self.own.set(Some(moved.clone()));
         }
         let card = self.state.with_untracked(|state| state.card);
-        let moments = moved.cards.get(card).map(|card| [true, false].map(|is_asked| card.shown_step(is_asked)));
+        let moments =
+            moved.cards.get(card).map(|card| [true, false].map(|is_asked| card.shown_step(is_asked)));
         let [start, end] = moments.unwrap_or_default();
         self.session.source.set(Source::Lesson(moved));
         self.session.stop_at.set(Some(end));

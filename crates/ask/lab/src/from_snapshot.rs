@@ -86,7 +86,7 @@ fn from_device(
     if !has_requests && simulation.is_none() {
         let state = DeviceState::of(file, device);
         let mut run = Run::from_state(&name, file.conf_of(device), file.release(), state);
-        run.file = program.to_owned();
+        program.clone_into(&mut run.file);
         run.recorded.held_at_end = device.active_at_end();
         run.add_notes(&file.notes);
         return Ok(run);
@@ -106,7 +106,7 @@ fn from_device(
     let is_capacity_known = full.is_some();
     let recorded_reserved = most_reserved(device);
     let mut run = Run::from_recorded_as(&recorded, Figures::OfTrace, on_progress)?;
-    run.file = program.to_owned();
+    program.clone_into(&mut run.file);
     run.set_device(device.index);
     run.recorded.reserved = Some(recorded_reserved);
     run.recorded.held_at_end = device.active_at_end();
