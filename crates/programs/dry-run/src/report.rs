@@ -129,7 +129,7 @@ pub struct Report {
     /// The most bytes of the host's memory that the program's own process had when the memory was measured.
     pub host_peak: Bytes,
     /// `PYTORCH_CUDA_ALLOC_CONF` of the process.
-    pub(crate) conf: Option<String>,
+    pub conf: Option<String>,
 }
 
 /// The runner's report.

@@ -44,7 +44,7 @@ pub(crate) fn all<D: Device>(open: &dyn Fn() -> anyhow::Result<D>) -> anyhow::Re
     let mut contenders: Vec<BoxedContender> = vec![
         Box::new(OurContender::new(open()?, false)?),
         Box::new(OurContender::new(open()?, true)?),
-        Box::new(LockedAllocator::new(open()?)?),
+        Box::new(LockedAllocator::new(open()?)),
     ];
     contenders.extend(open()?.peers()?);
     Ok(contenders)
@@ -112,9 +112,9 @@ struct LockedAllocator<D: DeviceMemory> {
 }
 
 impl<D: DeviceMemory> LockedAllocator<D> {
-    fn new(device: D) -> anyhow::Result<Self> {
+    fn new(device: D) -> Self {
         let allocator = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
-        Ok(Self { allocator: SharedAllocator::new(allocator), live: Vec::new() })
+        Self { allocator: SharedAllocator::new(allocator), live: Vec::new() }
     }
 }
 
