@@ -182,7 +182,7 @@ fn memory_over_time_has_every_gesture() -> Result<()> {
         // A click chooses the event: the cursor goes there, and the side has its own lines.
         let figure = page.rect(&css)?;
         page.click_at(&css, figure.width * 0.7, figure.height * 0.4)?;
-        page.wait_text(&id("event"), "Step ")?;
+        page.wait_text(&id("event"), "Request ")?;
         let position = page.text(&id("position"))?;
         ensure!(!position.contains("request 7,020"), "{position}");
         // The cursor itself follows a drag.
