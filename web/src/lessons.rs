@@ -325,7 +325,8 @@ impl Feature<LessonSignals> {
         }
     }
 
-    /// Plays the card's steps, up to the peak if the card is about it. If the reader's system asks for reduced motion, goes to their end instead.
+    /// Plays the card's steps, up to the peak if the card is about it. If the reader's system asks for
+    /// reduced motion, goes to their end instead.
     pub(crate) fn play_card(self) {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
         let card = self.state.with_untracked(|state| state.card);

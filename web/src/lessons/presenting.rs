@@ -175,8 +175,9 @@ impl Feature<LessonSignals> {
         elapsed + &self.plan.with(of_plan).unwrap_or_default()
     }
 
-    /// Shows the next thing in a lecture: the end of a card that plays, the answer to the card's question, the rest
-    /// of a long card, or else the next card. After the last card comes the next lesson, and after the last lesson a slide.
+    /// Shows the next thing in a lecture: the end of a card that plays, the answer to the card's question,
+    /// the rest of a long card, or else the next card. After the last card comes the next lesson, and after
+    /// the last lesson a slide.
     pub(crate) fn go_on(self) {
         let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
         let (card, is_revealed) = self.state.with_untracked(|state| (state.card, state.is_revealed));

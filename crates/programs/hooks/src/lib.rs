@@ -5,7 +5,7 @@
 pub mod python_api;
 pub mod variables;
 
-/// A Python module that calls a function with another module right after that one was loaded.
+/// A Python module. It calls a function with a module, once Python has loaded that module.
 pub const LOADED: &str = include_str!("loaded.py");
 
 /// The files of the Python package `blockyard_keepers`, which finds the objects that keep more and more memory.

@@ -350,9 +350,9 @@ impl Chapter {
         played.cards.iter().enumerate().find(is_open).map(|(_, card)| card.steps.start)
     }
 
-    /// The bytes that the figures have room for: what the compared runs reserve where the sliders stand,
-    /// up to `last` steps of the run that is shown, in whole quarters of the most, at least one, so that a slider that moves
-    /// a little leaves the scale.
+    /// The bytes that the figures have room for: what the compared runs reserve where the sliders stand, up
+    /// to `last` steps of the run that is shown, in whole quarters of the most, at least one, so that a
+    /// slider that moves a little leaves the scale.
     fn room(self, played: &PlayedLesson, shown: usize, last: Option<usize>) -> Bytes {
         let compared = self.compared(shown);
         let run_of = |card: usize| played.cards.get(card).map(|card| card.run);

@@ -156,7 +156,7 @@ fn rest_sentence(run: &Run, completed: Option<&CompletedRun>) -> String {
             )
         }
         Some(completed) => {
-            let end = if completed.is_whole { "" } else { ", as far as that one went" };
+            let end = if completed.is_whole { "" } else { ", and is recorded in part" };
             format!(
                 "the recording ends in the middle of an iteration: {}, which asks for the same up to the failure{end}",
                 completed.from.text()

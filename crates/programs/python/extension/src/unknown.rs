@@ -154,8 +154,8 @@ unsafe extern "C" fn percent(text: *mut ffi::PyObject, values: *mut ffi::PyObjec
     }
 }
 
-/// `float(value)`, `int(value)` or `bool(value)` of an unknown number is unknown, too; `None` where Python's own function is to run.
-/// A tensor is asked by `method`, whose known answers are of the class `T`.
+/// `float(value)`, `int(value)` or `bool(value)` of an unknown number is unknown, too; `None` where Python's
+/// own function is to run. A tensor is asked by `method`, whose known answers are of the class `T`.
 fn unknown_number<'py, T: PyTypeInfo>(
     arguments: &Bound<'py, PyAny>,
     method: &str,

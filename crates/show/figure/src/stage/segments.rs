@@ -239,8 +239,8 @@ impl Painter<'_> {
         }
     }
 
-    /// The segment's number below its middle, or from its left edge to at most `end_px`. Pool and stream are written only where they differ from those
-    /// of the segment `before`.
+    /// The segment's number below its middle, or from its left edge to at most `end_px`. Pool and stream are
+    /// written only where they differ from those of the segment `before`.
     fn draw_segment_label(&mut self, segment: &StageSegment, before: Option<&StageSegment>, end_px: f32) {
         let text_px = self.metrics.text_px;
         let (left, right) = self.span_px(segment.start, segment.size);

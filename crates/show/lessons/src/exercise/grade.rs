@@ -20,8 +20,8 @@ pub struct Grade {
     pub sentence: String,
     /// Why goals are missed, which is the end of the sentence; `None` if every goal is met.
     pub why_missed: Option<String>,
-    /// The first difference between the answer and the lesson's solution; `None` if all goals are met, if the lesson has no solution, and for a program, whose difference
-    /// [`Exercise::mistake`] finds.
+    /// The first difference between the answer and the lesson's solution; `None` if all goals are met, if the
+    /// lesson has no solution, and for a program, whose difference [`Exercise::mistake`] finds.
     pub mistake: Option<Mistake>,
     /// All goals, in the order of the file.
     pub goals: Vec<GoalResult>,
@@ -102,9 +102,10 @@ impl Exercise {
         )
     }
 
-    /// The first difference between an answer's run and the run of the lesson's solution: the act of a line of
-    /// the answer, and as a hint the act of the solution in its place. `text` is the whole answer. The author's sentence comes first, if the lesson has one for a line of the answer.
-    /// `None` where both do the same to memory, and where the cause of the difference is not known.
+    /// The first difference between an answer's run and the run of the lesson's solution: the act of a line
+    /// of the answer, and as a hint the act of the solution in its place. `text` is the whole answer. The
+    /// author's sentence comes first, if the lesson has one for a line of the answer. `None` where both do
+    /// the same to memory, and where the cause of the difference is not known.
     pub fn mistake(&self, text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<Mistake> {
         let known = self.mistakes.iter().find(|known| known.is_in(text));
         known
