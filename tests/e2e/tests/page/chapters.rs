@@ -48,7 +48,7 @@ fn a_slider_moves_the_sentence_the_lines_and_the_figure() -> Result<()> {
         page.wait_text(card, "torch.empty(8, 1024, device=\"cuda\")")?;
         figure_says(page, "2 MiB")?;
         drag(page, "slider-3", 1023)?;
-        page.wait_text(card, "asks for 32 MiB, and a request of 10 MiB or more gets a separate segment")?;
+        page.wait_text(card, "asks for 32 MiB, which is at least 10 MiB")?;
         figure_says(page, "32 MiB")?;
         page.check_accessible()?;
         // The keys of the keyboard move the slider too, and not the run of another figure.
@@ -141,11 +141,11 @@ fn the_batch_moves_a_training_at_each_card_that_compares_runs() -> Result<()> {
     at("/#lesson=training&card=2", Window { width: 1366, height: 768 }, |page| {
         page.reduced_motion(true)?;
         let card = "[data-card='1']";
-        page.wait_text(card, "The batch has 16 sequences")?;
+        page.wait_text(card, "Now a batch of 16 sequences")?;
         page.wait_text(&id("lesson-categories"), "activations")?;
         drag(page, "slider-2", 0)?;
-        page.wait_text(card, "The batch has 8 sequences")?;
-        page.wait_text(card, "Another batch changes the activations alone")?;
+        page.wait_text(card, "Now a batch of 8 sequences")?;
+        page.wait_text(card, "and those do not depend on the batch")?;
         figure_says(page, "880.6 MiB")?;
         // The same slider is shown beside the run under autocast.
         page.wait_until("document.querySelector('[data-testid=slider-2-again-8]').value === '0'")?;

@@ -170,7 +170,7 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
         // The plan has no lesson about nvidia-smi, which is before the lesson about training in the course.
         page.execute("location.hash = '#lesson=training&card=1'", &[])?;
-        page.wait_text(".lesson-card", "a small GPT")?;
+        page.wait_text(".lesson-card", "the whole small GPT")?;
         page.press(Key::PageUp)?;
         page.wait_until("location.hash.startsWith('#lesson=tensor&card=10')")?;
         // After the last lesson of the plan a slide stays, however often the clicker is pressed. The plan makes
@@ -267,17 +267,17 @@ fn a_reload_goes_on_with_the_presentation_of_a_plan() -> Result<()> {
 fn a_presented_chapter_has_its_sliders_and_keeps_their_places() -> Result<()> {
     at("/#lesson=training&card=2&sliders=batch:8", Window { width: 1920, height: 1080 }, |page| {
         page.reduced_motion(true)?;
-        page.wait_text(".lesson-card", "has 8 ")?;
+        page.wait_text(".lesson-card", "batch of 8 ")?;
         page.click(&id("present"))?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
-        page.wait_text(&id("card-body"), "has 8 ")?;
+        page.wait_text(&id("card-body"), "batch of 8 ")?;
         let reserved = "document.querySelector('[data-testid=stage]').ariaLabel";
         let before = page.execute(&format!("return {reserved}"), &[])?;
         // By keyboard alone: S is the way to the slider, and the arrow keys are its own.
         page.press('s')?;
         page.wait_until("document.activeElement.type === 'range'")?;
         page.press(Key::Right)?;
-        page.wait_until("!document.querySelector('[data-testid=card-body]').textContent.includes('has 8 ')")?;
+        page.wait_until("!document.querySelector('[data-testid=card-body]').textContent.includes('batch of 8 ')")?;
         page.wait_until("document.activeElement.type === 'range'")?;
         page.wait_until(&format!("{reserved} !== {before}"))?;
         page.wait_until("/^#lesson=training&card=2&sliders=batch:9$/.test(location.hash)")?;
@@ -287,7 +287,7 @@ fn a_presented_chapter_has_its_sliders_and_keeps_their_places() -> Result<()> {
         page.wait_until("location.hash === '#lesson=training&card=3&sliders=batch:9'")?;
         page.press(Key::Escape)?;
         page.wait_until("!document.documentElement.classList.contains('is-presenting')")?;
-        page.wait_text("[data-card='1']", "has 9 ").map(drop)
+        page.wait_text("[data-card='1']", "batch of 9 ").map(drop)
     })
 }
 
