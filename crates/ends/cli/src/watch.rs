@@ -3,7 +3,6 @@
 mod failure;
 mod forecasts;
 mod live;
-mod picture;
 mod processes;
 mod program;
 mod status;
@@ -30,7 +29,6 @@ use blockyard_watch::{
 use clap::Args;
 
 use self::live::LivePrograms;
-use self::picture::Screen;
 use self::processes::Processes;
 use self::program::{ProgramReader, stem};
 use self::stop::{Stop, StopSignal};
@@ -49,7 +47,6 @@ pub(crate) struct WatchOptions {
     /// train.py`.
     #[arg(
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         required_unless_present_any = ["pid", "listen"],
         value_name = "PROGRAM"
     )]
@@ -82,10 +79,6 @@ pub(crate) struct WatchOptions {
     /// Which signal that is.
     #[arg(long, value_enum, default_value = "usr1", requires = "stop_before_failure")]
     signal: StopSignal,
-    /// Draw a picture in the lower rows of the terminal in place of a line for each step: peaks under the limit, the
-    /// forecast, the lines that hold most. The program's output scrolls above.
-    #[arg(long = "terminal", conflicts_with = "listen")]
-    draws_picture: bool,
     /// Show the program in the page while it runs, and its recording at the end.
     #[arg(long = "page")]
     opens_page: bool,
@@ -101,7 +94,6 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
     let Some(library) = find_library("BLOCKYARD_WATCH", LIBRARY) else {
         bail!("{LIBRARY} is not beside this command: `cargo build -p blockyard-watch` makes it");
     };
-    let mut screen = if options.draws_picture { Some(Screen::open()?) } else { None };
     let live = if options.opens_page { Some(serve(options)?) } else { None };
     let temporary =
         tempfile::Builder::new().prefix("blockyard-watch-").tempdir().context("a folder for the socket")?;
@@ -127,16 +119,12 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
     };
     let has_ended = Arc::new(AtomicBool::new(false));
     let stop = options.stop_before_failure.map(|steps| Stop::new(steps, options.signal));
-    let picture = screen.as_ref().map(|screen| screen.picture.clone());
-    let processes = Arc::new(Processes::new(folder, stop, live, picture));
+    let processes = Arc::new(Processes::new(folder, stop, live));
     let mut readers: Vec<JoinHandle<()>> = Vec::new();
     let status = loop {
         accept(&listener, &options.out, &processes, &has_ended, &mut readers);
         if let Some(status) = target.ended()? {
             break status;
-        }
-        if let Some(screen) = &mut screen {
-            screen.draw();
         }
         std::thread::sleep(PAUSE);
     };
@@ -150,7 +138,6 @@ pub(crate) fn watch(options: &WatchOptions) -> anyhow::Result<ExitCode> {
         // A fault of a reader was printed by its thread.
         let _ = reader.join();
     }
-    drop(screen);
     if let Some(live) = &processes.live {
         live.wait_for_page();
     }

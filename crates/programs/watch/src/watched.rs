@@ -203,15 +203,6 @@ impl Watched {
         steps
     }
 
-    /// The lines with the most live bytes on a device, and their bytes, the largest first.
-    pub fn largest_lines(&self, device: usize, count: usize) -> Vec<(String, u64)> {
-        let live = self.devices.get(device).map(|device| device.live.as_slice()).unwrap_or_default();
-        let mut lines: Vec<(&String, u64)> = self.lines.iter().zip(live.iter().copied()).collect();
-        lines.retain(|(_, live)| *live > 0);
-        lines.sort_by_key(|(_, live)| std::cmp::Reverse(*live));
-        lines.into_iter().take(count).map(|(line, live)| (line.clone(), live)).collect()
-    }
-
     /// How many entries did not fit the memory that is followed.
     pub fn misfits(&self) -> u64 {
         self.devices.iter().filter_map(|device| device.followed.as_ref()).map(FollowedDevice::misfits).sum()

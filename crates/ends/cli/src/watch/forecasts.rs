@@ -106,9 +106,7 @@ pub(super) fn answer_questions(slot: &Slot, say: &Say, processes: &Processes, pi
         }
         // About the same again is not printed again.
         let kinds = text::forecast_kinds(&answers);
-        if let Some(picture) = &say.picture {
-            picture.set_forecast(say.name(), &text, fails);
-        } else if printed.as_ref() != Some(&kinds) {
+        if printed.as_ref() != Some(&kinds) {
             say.line(&format!("forecast: {text}"));
             printed = Some(kinds);
         }

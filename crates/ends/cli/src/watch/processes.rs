@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use blockyard_watch::DeviceStep;
 
 use super::live::LivePrograms;
-use super::picture::Picture;
 use super::stop::Stop;
 use super::text;
 
@@ -25,8 +24,6 @@ pub(super) struct Processes {
     pub(super) stop: Option<Stop>,
     /// `None` where no page is served.
     pub(super) live: Option<Arc<LivePrograms>>,
-    /// `None` where lines are printed.
-    pub(super) picture: Option<Arc<Picture>>,
     ranks: Mutex<Ranks>,
     failures: AtomicU64,
 }
@@ -38,14 +35,9 @@ struct Ranks {
 }
 
 impl Processes {
-    /// The processes get a signal, if there is a `stop`, and the page and the picture get them, if there are any.
-    pub(super) fn new(
-        folder: &Path,
-        stop: Option<Stop>,
-        live: Option<Arc<LivePrograms>>,
-        picture: Option<Arc<Picture>>,
-    ) -> Self {
-        Self { folder: folder.to_owned(), stop, live, picture, ..Self::default() }
+    /// The processes get a signal, if there is a `stop`, and the page gets them, if there is a `live` one.
+    pub(super) fn new(folder: &Path, stop: Option<Stop>, live: Option<Arc<LivePrograms>>) -> Self {
+        Self { folder: folder.to_owned(), stop, live, ..Self::default() }
     }
 
     /// A rank was seen.

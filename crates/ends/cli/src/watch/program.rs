@@ -82,10 +82,7 @@ impl ProgramReader {
                 self.say.note(&text::gap(device, lost));
             }
             self.say.status.set_step(self.step_lines(&steps).join("\n"));
-            match &self.say.picture {
-                Some(picture) => picture.add_step(self.say.name(), &self.watched, &steps),
-                None => self.print_step(&steps),
-            }
+            self.print_step(&steps);
             if let Some(stop) = &self.processes.stop {
                 stop.note_step(self.watched.hello.pid, self.watched.step, &self.say);
             }
@@ -124,7 +121,7 @@ impl ProgramReader {
             self.out.set_extension(format!("{name}.pickle"));
         }
         let live = self.processes.live.as_ref().map(|live| live.add(&stem(&self.out)));
-        self.say = Say::of(&name, live, self.processes.picture.clone());
+        self.say = Say::of(&name, live);
         let status = hello.rank.as_ref().map(|_| self.processes.folder.join(format!("{}.status", hello.pid)));
         self.say.status = Arc::new(Status::of(status));
         if let Some(why) = &hello.no_stacks {

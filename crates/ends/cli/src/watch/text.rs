@@ -8,26 +8,23 @@ use blockyard_record::{Bytes, counted, grouped, signed};
 use blockyard_watch::DeviceStep;
 
 use super::live::LiveProgram;
-use super::picture::Picture;
 use super::status::Status;
 
-/// Prints lines to standard error, each with the name of the process, and tells the page and the picture.
+/// Prints lines to standard error, each with the name of the process, and tells the page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Say {
     name: String,
     /// `None` where no page is served.
     pub(super) live: Option<Arc<LiveProgram>>,
-    /// `None` where steps and forecasts are lines.
-    pub(super) picture: Option<Arc<Picture>>,
     /// What the other ranks may ask for.
     pub(super) status: Arc<Status>,
 }
 
 impl Say {
     /// Says under the name of a process; empty for the only one.
-    pub(super) fn of(name: &str, live: Option<Arc<LiveProgram>>, picture: Option<Arc<Picture>>) -> Self {
+    pub(super) fn of(name: &str, live: Option<Arc<LiveProgram>>) -> Self {
         let name = if name.is_empty() { String::new() } else { format!("{name} ") };
-        Self { name, live, picture, ..Self::default() }
+        Self { name, live, ..Self::default() }
     }
 
     /// The name of the process, or nothing.
@@ -39,14 +36,11 @@ impl Say {
         eprintln!("[watch] {}{text}", self.name);
     }
 
-    /// A line that the page and the picture keep among the notes.
+    /// A line that the page keeps among the notes.
     pub(super) fn note(&self, text: &str) {
         self.line(text);
         if let Some(live) = &self.live {
             live.note(text);
-        }
-        if let Some(picture) = &self.picture {
-            picture.note(format!("{}{text}", self.name));
         }
     }
 }

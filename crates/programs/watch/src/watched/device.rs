@@ -49,7 +49,7 @@ pub(super) struct WatchedDevice {
     peaks: [Bytes; 2],
     allocated_before: Option<Bytes>,
     /// The live bytes of each line now, and at the end of the step before.
-    pub(super) live: Vec<u64>,
+    live: Vec<u64>,
     live_before: Vec<u64>,
     has_gap: bool,
     pub(super) memory: DeviceMemory,
