@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use blockyard_answers::{
-    DryRunAnswer, FitCall, FitConditions, FitLargestAnswer, FitLayoutsAnswer, FitMapAnswer, FitRun,
+    DryRunAnswer, FitCall, FitConditions, FitLargestAnswer, FitLayoutsAnswer, FitMapAnswer, FitPeaks,
     FitSettingsAnswer, GuardAnswer, ProgramAnswer, QuestionLine, SnapshotLine, VerifyLine,
 };
 use schemars::SchemaGenerator;
@@ -63,7 +63,7 @@ impl Types {
         // The report of a fit is one flat object with the fields of these types.
         generator.subschema_for::<FitCall>();
         generator.subschema_for::<FitConditions>();
-        generator.subschema_for::<FitRun>();
+        generator.subschema_for::<FitPeaks>();
         generator.subschema_for::<FitLargestAnswer>();
         generator.subschema_for::<FitMapAnswer>();
         generator.subschema_for::<FitSettingsAnswer>();

@@ -108,10 +108,10 @@ const CLASSES: &[Class] = &[
     class("FitFailedRequest", &["FitFailedRequest"], ""),
     class("FitContradiction", &["FitContradiction"], ""),
     class("FitGrowth", &["FitGrowth"], ""),
-    class("FitPeaks", &["FitRun"], "`outside` has the bytes by holder."),
+    class("FitPeaks", &["FitPeaks"], "`outside` has the bytes by holder."),
     class(
         "FitRun",
-        &["FitProbe"],
+        &["FitRun"],
         "Where the program does not fit, the peaks are those until it ran out. `outside` has the bytes that nvidia-smi would show beside the peak \
          reserved, by holder.",
     )

@@ -1,6 +1,6 @@
 //! The result of one run of the program.
 
-use blockyard_answers::{FitHolder, FitProbe, FitRank, FitRun};
+use blockyard_answers::{FitHolder, FitPeaks, FitRank, FitRun};
 use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct Probe {
     pub value: u64,
     /// The run.
     #[serde(flatten)]
-    pub run: FitRun,
+    pub run: FitPeaks,
     /// The holders of the peak of the last iteration.
     pub holders: Vec<FitHolder>,
     /// Whether cached segments were released to serve a request: peak reserved says little then.
@@ -23,7 +23,7 @@ impl Probe {
     /// A probe with these fields and no others.
     #[must_use]
     pub fn of(value: u64, fits: bool, peak_allocated: Bytes, peak_reserved: Bytes) -> Self {
-        let run = FitRun { fits, peak_allocated, peak_reserved, exact: true, ..FitRun::default() };
+        let run = FitPeaks { fits, peak_allocated, peak_reserved, exact: true, ..FitPeaks::default() };
         Self { value, run, ..Self::default() }
     }
 
@@ -33,7 +33,7 @@ impl Probe {
     }
 }
 
-impl From<&Probe> for FitProbe {
+impl From<&Probe> for FitRun {
     fn from(probe: &Probe) -> Self {
         Self { value: probe.value, run: probe.run.clone() }
     }

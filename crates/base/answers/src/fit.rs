@@ -5,8 +5,8 @@ use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FitConditions, FitContradiction, FitGrowth, FitHolder, FitLayoutsAnswer, FitMapAnswer, FitProbe,
-    FitRunEnd, FitSettingsAnswer, FitVary,
+    FitConditions, FitContradiction, FitGrowth, FitHolder, FitLayoutsAnswer, FitMapAnswer, FitRun, FitRunEnd,
+    FitSettingsAnswer, FitVary,
 };
 
 /// The report of `blockyard fit --json`: the call, and the answer to one of four questions.
@@ -93,13 +93,13 @@ pub struct FitLargestOnGpu {
     pub reserve: Bytes,
     /// The run of the next value, which runs out of memory; of the lowest value where none fits; null where
     /// the highest fits.
-    pub next: Option<FitProbe>,
+    pub next: Option<FitRun>,
     /// Whether nothing was assumed in the runs of `largest` and `next`.
     pub exact: bool,
     /// The run of the next value on a GPU without an end, or null.
-    pub needs: Option<FitProbe>,
+    pub needs: Option<FitRun>,
     /// The runs under the limit, by value.
-    pub probes: Vec<FitProbe>,
+    pub probes: Vec<FitRun>,
     /// Neighbors among the probes that contradict that memory grows with the value.
     pub contradictions: Vec<FitContradiction>,
     /// How the peak allocated grows with the value; null where no rule was found.

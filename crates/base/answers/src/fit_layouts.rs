@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{FitConditions, FitHolder, FitRun, FitRunEnd};
+use crate::{FitConditions, FitHolder, FitPeaks, FitRunEnd};
 
 /// Which layouts of ranks fit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,5 +70,5 @@ pub struct FitRank {
     pub holders: Vec<FitHolder>,
     /// The run of the rank.
     #[serde(flatten)]
-    pub run: FitRun,
+    pub run: FitPeaks,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FitConditions, FitContradiction, FitProbe, FitRunEnd, FitValues, FitVary};
+use crate::{FitConditions, FitContradiction, FitRun, FitRunEnd, FitValues, FitVary};
 
 /// The largest value of an option, by another option, by settings or by layouts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,11 +79,11 @@ pub struct FitMapRow {
     pub largest: Option<u64>,
     /// The run of the next value, which runs out of memory; of the lowest value where none fits; null where
     /// the highest fits.
-    pub next: Option<FitProbe>,
+    pub next: Option<FitRun>,
     /// Whether nothing was assumed in the runs of `largest` and `next`.
     pub exact: bool,
     /// The runs under the limit, in the order in which they were made.
-    pub probes: Vec<FitProbe>,
+    pub probes: Vec<FitRun>,
     /// Neighbors among the probes that contradict that memory grows with the value.
     pub contradictions: Vec<FitContradiction>,
     /// The value whose run ended the search, or null.

@@ -82,18 +82,18 @@ pub struct FitValues {
 /// A run of the program with one value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FitProbe {
+pub struct FitRun {
     /// The value of the option.
     pub value: u64,
     /// The run with the value.
     #[serde(flatten)]
-    pub run: FitRun,
+    pub run: FitPeaks,
 }
 
 /// A run of the program. The peaks of a run that ran out of memory are those until then.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FitRun {
+pub struct FitPeaks {
     /// Whether no request ran out of memory.
     pub fits: bool,
     /// The most bytes allocated at a time.

@@ -3,7 +3,7 @@
 use blockyard_record::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{FitConditions, FitProbe, FitRunEnd};
+use crate::{FitConditions, FitRun, FitRunEnd};
 
 /// Which settings of the allocator a program fits under.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct FitSetting {
     #[serde(flatten)]
     pub result: FitReplay,
     /// A run of the program under these settings and the limit, whose `value` is 0; null where none was made.
-    pub run: Option<FitProbe>,
+    pub run: Option<FitRun>,
 }
 
 /// The numbers of a replay, or why no replay was made.

@@ -79,7 +79,7 @@ pub use fit_layouts::{FitLayout, FitLayoutsAnswer, FitLayoutsOnGpu, FitRank};
 pub use fit_map::{FitBy, FitMapAnswer, FitMapOnGpu, FitMapRow};
 pub use fit_run::{
     FitConditions, FitContradiction, FitContradictionKind, FitFailedRequest, FitGpu, FitGrowth,
-    FitGrowthKind, FitHolder, FitProbe, FitRun, FitValues, FitVary, FitVaryKind,
+    FitGrowthKind, FitHolder, FitPeaks, FitRun, FitValues, FitVary, FitVaryKind,
 };
 pub use fit_run_end::FitRunEnd;
 pub use fit_settings::{FitOom, FitReplay, FitReplayResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu};

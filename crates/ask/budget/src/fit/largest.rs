@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_answers::{FitHolder, FitLargestOnGpu, FitProbe, FitRunEnd, FitSite, FitTriedSetting};
+use blockyard_answers::{FitHolder, FitLargestOnGpu, FitRun, FitRunEnd, FitSite, FitTriedSetting};
 use blockyard_record::Bytes;
 use blockyard_rules::{has_setting, with_setting};
 
@@ -38,7 +38,7 @@ fn on_gpu(runs: &Runs<'_>, conditions: &RunConditions, vary: &Vary) -> FitLarges
         conditions: conditions.terms.clone(),
         largest: best.as_ref().map(|best| best.value),
         reserve: reserve(conditions.terms.limit),
-        next: next.as_ref().map(FitProbe::from),
+        next: next.as_ref().map(FitRun::from),
         exact: !is_ended && best.iter().chain(&next).all(|probe| probe.run.exact),
         holders: best.as_ref().map(|best| best.holders.clone()),
         advice: best.as_ref().map(|best| advice(&best.holders)),
@@ -49,7 +49,7 @@ fn on_gpu(runs: &Runs<'_>, conditions: &RunConditions, vary: &Vary) -> FitLarges
         let explained = Explanation { runs, conditions, vary, best: best.as_ref(), next: next.as_ref() };
         let _left_out = explained.add(&mut found, &mut answer);
     }
-    answer.probes = found.probes.iter().map(FitProbe::from).collect();
+    answer.probes = found.probes.iter().map(FitRun::from).collect();
     answer.contradictions = found.contradictions();
     (answer.failed_at, answer.error) = found.failure.unzip();
     answer
@@ -75,7 +75,7 @@ impl Explanation<'_> {
         if let Some(next) = next {
             let without_end = runs.probe(&conditions.without_end(), vary, next.value)?;
             needs = Some(without_end).filter(|probe| probe.run.fits);
-            answer.needs = needs.as_ref().map(FitProbe::from);
+            answer.needs = needs.as_ref().map(FitRun::from);
         }
         if let Some(best) = best {
             let most = conditions.left(best).saturating_sub(answer.reserve);

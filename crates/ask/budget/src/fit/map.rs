@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_answers::{
-    FitBy, FitContradictionKind, FitMapAnswer, FitMapOnGpu, FitMapRow, FitProbe, FitResult, FitRunEnd,
+    FitBy, FitContradictionKind, FitMapAnswer, FitMapOnGpu, FitMapRow, FitResult, FitRun, FitRunEnd,
 };
 
 use super::layouts::{LayoutRunner, RunRanks, all_layouts, nodes, sizes, write_ranks};
@@ -137,9 +137,9 @@ fn row(vary: &Vary, column: Column<'_>) -> FitMapRow {
     let (best, next) = found.proofs(&vary.values);
     let mut row = FitMapRow {
         largest: best.map(|best| best.value),
-        next: next.map(FitProbe::from),
+        next: next.map(FitRun::from),
         exact: found.failure.is_none() && best.into_iter().chain(next).all(|probe| probe.run.exact),
-        probes: found.probes.iter().map(FitProbe::from).collect(),
+        probes: found.probes.iter().map(FitRun::from).collect(),
         contradictions: found.contradictions(),
         ..FitMapRow::default()
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use blockyard_answers::{FitConditions, FitFailedRequest, FitGpu, FitHolder, FitRun, FitRunEnd};
+use blockyard_answers::{FitConditions, FitFailedRequest, FitGpu, FitHolder, FitPeaks, FitRunEnd};
 use blockyard_dry_run::{LibraryFolder, PreloadedProcess, Program, Report, RunOom, Torch, run_until};
 use blockyard_gpus::{GpuProfile, pytorch_memory, pytorch_memory_beside};
 use blockyard_record::Bytes;
@@ -102,7 +102,7 @@ pub(super) fn counts_non_pytorch(terms: &FitConditions) -> bool {
 }
 
 /// The bytes that a run may reserve, without its non-PyTorch memory.
-pub(super) fn left(terms: &FitConditions, run: &FitRun) -> Bytes {
+pub(super) fn left(terms: &FitConditions, run: &FitPeaks) -> Bytes {
     if !counts_non_pytorch(terms) {
         return terms.limit;
     }
@@ -384,7 +384,7 @@ pub(super) fn probe(report: &Report, gpu: &GpuProfile, output: &Path) -> Result<
     let devices = || report.devices.iter();
     let non_pytorch = report.largest_non_pytorch(gpu);
     let held = |(what, bytes): (String, Bytes)| FitHolder { what, bytes };
-    let run = FitRun {
+    let run = FitPeaks {
         fits: !has_run_out,
         peak_allocated: devices().map(|device| device.peak_allocated).max().unwrap_or_default(),
         peak_reserved: devices().map(|device| device.peak_reserved).max().unwrap_or_default(),

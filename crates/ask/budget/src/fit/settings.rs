@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use blockyard_answers::{
-    FitOom, FitProbe, FitReplay, FitReplayResult, FitRunEnd, FitSetting, FitSettingsOnGpu,
+    FitOom, FitReplay, FitReplayResult, FitRun, FitRunEnd, FitSetting, FitSettingsOnGpu,
 };
 use blockyard_lab::{Conditions, LimitedRun, Row, Run};
 use blockyard_record::{Bytes, grouped, with_causes};
@@ -83,7 +83,7 @@ fn fill(
     answer.best = best.and_then(|best| Some(answer.settings.get(best)?.conf.clone()));
     for at in [Some(0), best].into_iter().flatten() {
         if let Some(row) = answer.settings.get_mut(at).filter(|row| row.run.is_none()) {
-            row.run = Some(FitProbe::from(&runs.plain(&conditions.under(&row.conf))?));
+            row.run = Some(FitRun::from(&runs.plain(&conditions.under(&row.conf))?));
         }
     }
     Ok(())
@@ -145,7 +145,7 @@ fn add(whole: &mut FitReplayResult, row: &Row) -> Result<(), String> {
 }
 
 /// A sentence that compares a run of the program with its replay.
-fn proof(run: &FitProbe, replayed: &FitReplayResult) -> String {
+fn proof(run: &FitRun, replayed: &FitReplayResult) -> String {
     let run = &run.run;
     if !run.fits {
         return format!("a run: runs out of memory{}", failed(run));

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use blockyard_answers::{
     FitConditions, FitContradiction, FitContradictionKind, FitGrowth, FitGrowthKind, FitLargestOnGpu,
-    FitProbe, FitResult, FitRun,
+    FitPeaks, FitResult, FitRun,
 };
 use blockyard_dry_run::{EXACT, NonPytorchMemory};
 use blockyard_gpus::left_for_pytorch_text;
@@ -58,12 +58,12 @@ fn write(
 }
 
 /// The probe with a value.
-pub(super) fn probe_of(probes: &[FitProbe], value: Option<u64>) -> Option<&FitProbe> {
+pub(super) fn probe_of(probes: &[FitRun], value: Option<u64>) -> Option<&FitRun> {
     probes.iter().find(|probe| Some(probe.value) == value)
 }
 
 /// The largest value that fits and the smallest that does not, as far as they are known.
-pub(super) fn known_text(probes: &[FitProbe]) -> String {
+pub(super) fn known_text(probes: &[FitRun]) -> String {
     let values =
         |fits: bool| probes.iter().filter(move |probe| probe.run.fits == fits).map(|probe| probe.value);
     let low = values(true).max().map(|value| format!("{value} fits"));
@@ -72,7 +72,7 @@ pub(super) fn known_text(probes: &[FitProbe]) -> String {
 }
 
 /// The probe of the largest value.
-fn best(answer: &FitLargestOnGpu) -> Option<&FitProbe> {
+fn best(answer: &FitLargestOnGpu) -> Option<&FitRun> {
     probe_of(&answer.probes, answer.largest)
 }
 
@@ -119,7 +119,7 @@ pub(super) fn limit(terms: &FitConditions) -> String {
 }
 
 /// The request at which a run ran out of memory, in words.
-pub(super) fn failed(run: &FitRun) -> String {
+pub(super) fn failed(run: &FitPeaks) -> String {
     let Some(failed) = &run.failed else { return String::new() };
     let at = failed.at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
     let below = if failed.is_of_other_thread { ", in a thread that this line waits for" } else { "" };
@@ -149,14 +149,14 @@ fn write_safe(text: &mut String, name: &str, answer: &FitLargestOnGpu) -> fmt::R
     writeln!(text, "  {}", safe_text(name, safe, limit_of(answer), answer.conditions.limit))
 }
 
-fn write_table(text: &mut String, probes: &[FitProbe]) -> fmt::Result {
+fn write_table(text: &mut String, probes: &[FitRun]) -> fmt::Result {
     if probes.is_empty() {
         return Ok(());
     }
     writeln!(text, "  {:>8}  {:>14}  {:>14}", "value", "peak allocated", "peak reserved")?;
-    let mut probes: Vec<&FitProbe> = probes.iter().collect();
+    let mut probes: Vec<&FitRun> = probes.iter().collect();
     probes.sort_by_key(|probe| probe.value);
-    for FitProbe { value, run } in probes {
+    for FitRun { value, run } in probes {
         let result = if run.fits { "fits" } else { "runs out of memory; the peaks are those until then" };
         let (allocated, reserved) = (run.peak_allocated, run.peak_reserved);
         writeln!(text, "  {value:>8}  {allocated:>14}  {reserved:>14}  {result}")?;
@@ -196,7 +196,7 @@ fn write_contradictions(text: &mut String, all: &[FitContradiction]) -> fmt::Res
 }
 
 fn write_needs(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
-    let Some(FitProbe { value, run }) = &answer.needs else { return Ok(()) };
+    let Some(FitRun { value, run }) = &answer.needs else { return Ok(()) };
     let limit = limit_of(answer);
     let over = |bytes: Bytes| bytes.saturating_sub(limit);
     write!(
@@ -301,12 +301,12 @@ fn write_certainty(text: &mut String, answer: &FitLargestOnGpu) -> fmt::Result {
             "  the last two steps of the largest value are not equal: more steps may take more memory"
         )?;
     }
-    let proofs: Vec<&FitRun> = best.into_iter().chain(answer.next.as_ref().map(|next| &next.run)).collect();
+    let proofs: Vec<&FitPeaks> = best.into_iter().chain(answer.next.as_ref().map(|next| &next.run)).collect();
     write_proof(text, &proofs, answer.exact)
 }
 
 /// Writes how the limit is set on a GPU, and the non-PyTorch memory of the best run.
-pub(super) fn write_on_gpu(text: &mut String, terms: &FitConditions, best: Option<&FitRun>) -> fmt::Result {
+pub(super) fn write_on_gpu(text: &mut String, terms: &FitConditions, best: Option<&FitPeaks>) -> fmt::Result {
     let total = terms.gpu.total;
     if let Some(fraction) = terms.fraction {
         writeln!(
@@ -340,7 +340,7 @@ pub(super) fn write_on_gpu(text: &mut String, terms: &FitConditions, best: Optio
 }
 
 /// Writes what the runs that prove an answer assumed.
-pub(super) fn write_proof(text: &mut String, proofs: &[&FitRun], is_exact: bool) -> fmt::Result {
+pub(super) fn write_proof(text: &mut String, proofs: &[&FitPeaks], is_exact: bool) -> fmt::Result {
     let remarks: BTreeSet<&String> = proofs.iter().flat_map(|run| &run.remarks).collect();
     for remark in remarks {
         writeln!(text, "  {remark}")?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use blockyard_answers::{FitLayout, FitRank, FitRun, FitRunEnd};
+use blockyard_answers::{FitLayout, FitPeaks, FitRank, FitRunEnd};
 use blockyard_dry_run::{PreloadedProcess, Program, Ranks, run_ranks};
 use blockyard_record::Bytes;
 
@@ -207,7 +207,7 @@ fn together(value: u64, ranks: Vec<Probe>) -> Probe {
     let mut largest = ranks.into_iter().rev().max_by_key(|rank| rank.run.peak_reserved).unwrap_or_default();
     largest.value = value;
     let fits = failed.is_none();
-    largest.run = FitRun { fits, peak_allocated, exact, failed, notes, remarks, ..largest.run };
+    largest.run = FitPeaks { fits, peak_allocated, exact, failed, notes, remarks, ..largest.run };
     largest
 }
 

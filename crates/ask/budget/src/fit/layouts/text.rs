@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-use blockyard_answers::{FitLayout, FitLayoutsOnGpu, FitRank, FitRun};
+use blockyard_answers::{FitLayout, FitLayoutsOnGpu, FitPeaks, FitRank};
 
 use super::super::text::{failed, limit, write_on_gpu, write_proof};
 use super::{RunRanks, best, deciding, numbers};
@@ -45,7 +45,7 @@ pub(in super::super) fn write(
     }
     write_ranks(text, run_ranks, answer.layouts.iter().map(|row| &row.layout))?;
     write_on_gpu(text, &answer.conditions, most.map(|rank| &rank.run))?;
-    let proofs: Vec<&FitRun> =
+    let proofs: Vec<&FitPeaks> =
         answered(answer).flat_map(|row| &row.ranks).flatten().map(|rank| &rank.run).collect();
     write_proof(text, &proofs, proofs.iter().all(|run| run.exact))
 }
