@@ -114,6 +114,9 @@ pub(crate) struct PageWorker {
     is_ended: Rc<Cell<bool>>,
 }
 
+/// Gets a reply, or why it cannot be read.
+type OnRead<R> = Box<dyn FnOnce(Result<R, String>)>;
+
 /// A message of a worker.
 pub(crate) enum WorkerMessage<R> {
     /// The first message: the worker can receive messages, or has begun with its task.
@@ -137,16 +140,36 @@ impl PageWorker {
     }
 
     /// Calls `on_message` with each message of the worker, whose replies are bytes of `R`.
-    pub(crate) fn listen<R: DeserializeOwned>(self, on_message: impl Fn(WorkerMessage<R>) + 'static) -> Self {
-        self.listen_raw(move |message| {
-            on_message(match message {
-                WorkerMessage::Ready => WorkerMessage::Ready,
-                WorkerMessage::Failed(why) => WorkerMessage::Failed(why),
-                WorkerMessage::Reply(bytes) => match postcard::from_bytes(&self::bytes(bytes)) {
-                    Ok(reply) => WorkerMessage::Reply(reply),
-                    Err(error) => WorkerMessage::Failed(error.to_string()),
-                },
-            });
+    pub(crate) fn listen<R: DeserializeOwned + 'static>(
+        self,
+        on_message: impl Fn(WorkerMessage<R>) + 'static,
+    ) -> Self {
+        self.listen_with(
+            |bytes, then| then(postcard::from_bytes(&bytes).map_err(|error| error.to_string())),
+            on_message,
+        )
+    }
+
+    /// Calls `on_message` with each message of the worker. `read` reads the bytes of a reply, at once or later; a
+    /// reply that is read when the worker has ended is dropped.
+    pub(crate) fn listen_with<R: 'static>(
+        self,
+        read: fn(Vec<u8>, OnRead<R>),
+        on_message: impl Fn(WorkerMessage<R>) + 'static,
+    ) -> Self {
+        let (on_message, is_ended) = (Rc::new(on_message), self.is_ended.clone());
+        self.listen_raw(move |message| match message {
+            WorkerMessage::Ready => on_message(WorkerMessage::Ready),
+            WorkerMessage::Failed(why) => on_message(WorkerMessage::Failed(why)),
+            WorkerMessage::Reply(bytes) => {
+                let (on_message, is_ended) = (on_message.clone(), is_ended.clone());
+                let on_read = move |reply: Result<R, String>| {
+                    if !is_ended.get() {
+                        on_message(reply.map_or_else(WorkerMessage::Failed, WorkerMessage::Reply));
+                    }
+                };
+                read(bytes.unchecked_into::<Uint8Array>().to_vec(), Box::new(on_read));
+            }
         })
     }
 
@@ -202,11 +225,6 @@ impl Drop for PageWorker {
         self.is_ended.set(true);
         self.worker.terminate();
     }
-}
-
-/// The bytes of a reply.
-pub(crate) fn bytes(reply: JsValue) -> Vec<u8> {
-    reply.unchecked_into::<Uint8Array>().to_vec()
 }
 
 /// An object with these members.

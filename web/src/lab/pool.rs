@@ -127,7 +127,8 @@ pub(super) fn report(
     let Some(worker) = workers::REPORTS.with(WorkerModule::start) else {
         return on_reply(Err(TaskError::NoWorkers));
     };
-    let reporter = Reporter { worker: listen(worker, receive_from_reporter), on_reply: Rc::new(on_reply) };
+    let worker = worker.listen_with(parts::read_lab_reply, receive_from_reporter);
+    let reporter = Reporter { worker, on_reply: Rc::new(on_reply) };
     reporter.worker.send(&message);
     REPORTER.set(Some(reporter));
 }
@@ -144,21 +145,6 @@ fn receive_from_reporter(message: WorkerMessage<LabReply>) {
     if let Some(on_reply) = on_reply {
         on_reply(reply);
     }
-}
-
-/// Calls `on_message` with each message of the worker.
-fn listen(worker: PageWorker, on_message: impl Fn(WorkerMessage<LabReply>) + 'static) -> PageWorker {
-    let on_message = Rc::new(on_message);
-    worker.listen_raw(move |message| match message {
-        WorkerMessage::Ready => on_message(WorkerMessage::Ready),
-        WorkerMessage::Failed(why) => on_message(WorkerMessage::Failed(why)),
-        WorkerMessage::Reply(bytes) => {
-            let on_message = on_message.clone();
-            parts::read_lab_reply(workers::bytes(bytes), move |reply| {
-                on_message(reply.map_or_else(WorkerMessage::Failed, WorkerMessage::Reply));
-            });
-        }
-    })
 }
 
 /// The reply in a message; `None` for the message that a worker is ready.
@@ -229,7 +215,7 @@ impl WorkerPool {
         self.last_number += 1;
         let number = self.last_number;
         let worker = workers::QUESTIONS.with(WorkerModule::start)?;
-        let worker = listen(worker, move |message| receive(number, message));
+        let worker = worker.listen_with(parts::read_lab_reply, move |message| receive(number, message));
         self.members.push(PoolWorker { worker, number, run_data: None, task: None });
         Some(self.members.len() - 1)
     }

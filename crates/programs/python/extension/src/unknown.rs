@@ -179,33 +179,24 @@ fn unknown_number<'py, T: PyTypeInfo>(
     Ok(Some(value).filter(is_unknown))
 }
 
-unsafe extern "C" fn new_float(
-    class: *mut ffi::PyTypeObject,
-    arguments: *mut ffi::PyObject,
-    keywords: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: Python calls the function while it is attached, and keeps the arguments alive.
-    unsafe { new_number::<PyFloat>(class, [arguments, keywords], "__float__", is_unknown, FLOAT.get()) }
+/// The function that Python calls to create a number of a class: see [`new_number`].
+macro_rules! new_number {
+    ($name:ident, $class:ty, $method:literal, $is_unknown:ident, $own:ident) => {
+        unsafe extern "C" fn $name(
+            class: *mut ffi::PyTypeObject,
+            arguments: *mut ffi::PyObject,
+            keywords: *mut ffi::PyObject,
+        ) -> *mut ffi::PyObject {
+            // SAFETY: Python calls the function while it is attached, and keeps the arguments alive.
+            unsafe { new_number::<$class>(class, [arguments, keywords], $method, $is_unknown, $own.get()) }
+        }
+    };
 }
 
-/// A number whose last digits are not known has a whole part.
-unsafe extern "C" fn new_int(
-    class: *mut ffi::PyTypeObject,
-    arguments: *mut ffi::PyObject,
-    keywords: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: Python calls the function while it is attached, and keeps the arguments alive.
-    unsafe { new_number::<PyInt>(class, [arguments, keywords], "__int__", is_number_unknown, INT.get()) }
-}
-
-unsafe extern "C" fn new_bool(
-    class: *mut ffi::PyTypeObject,
-    arguments: *mut ffi::PyObject,
-    keywords: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: Python calls the function while it is attached, and keeps the arguments alive.
-    unsafe { new_number::<PyBool>(class, [arguments, keywords], "_bool", is_number_unknown, BOOL.get()) }
-}
+new_number!(new_float, PyFloat, "__float__", is_unknown, FLOAT);
+// A number whose last digits are not known has a whole part.
+new_number!(new_int, PyInt, "__int__", is_number_unknown, INT);
+new_number!(new_bool, PyBool, "_bool", is_number_unknown, BOOL);
 
 /// Creates a number of the class `T`, by Python's `own` function where no argument is unknown.
 ///

@@ -14,7 +14,7 @@ use crate::report;
 use crate::runtime::work::{self, OTHER_STREAM};
 use crate::state::state;
 use crate::values::assumptions::BOOL;
-use crate::values::call::OperatorCall;
+use crate::values::call::{ArgumentSummary, OperatorCall};
 use crate::values::frames::{self, RunningOperator, is_busy, unobserved};
 use crate::values::growth;
 use crate::values::layout::{self, IValue, ObjectLayout, layout, word};
@@ -87,6 +87,18 @@ static BLOCKS: AtomicU64 = AtomicU64::new(0);
 fn find_loaded_library(path: &Path) -> Option<Library> {
     // SAFETY: nothing is loaded, so that no code runs.
     unsafe { Library::open(Some(path), RTLD_LAZY | NOT_LOADED) }.ok()
+}
+
+/// A function of a library of PyTorch, which stays loaded.
+///
+/// # Safety
+/// `T` is the type of the function.
+unsafe fn find_function<T: Copy>(library: &str, name: &[u8]) -> Option<T> {
+    let library = find_loaded_library(Path::new(library))?;
+    // SAFETY: the caller's promise.
+    let found = unsafe { library.get::<T>(name) }.ok().map(|found| *found);
+    std::mem::forget(library);
+    found
 }
 
 /// Finds PyTorch's functions and adds the callback; false where this PyTorch cannot be observed.
@@ -189,16 +201,10 @@ type OwnGenerator = unsafe extern "C" fn(i8) -> *const u64;
 /// some operators (a recurrent layer's dropout).
 pub(super) fn is_own_generator(object: u64) -> bool {
     static OWN: OnceLock<Option<OwnGenerator>> = OnceLock::new();
-    let own = OWN.get_or_init(|| {
-        let library = find_loaded_library(Path::new("libtorch_cuda.so"))?;
-        // SAFETY: the type is that of `ATen/cuda/CUDAGeneratorImpl.h`: a device gives a reference to a place
-        // that holds the generator.
-        let found =
-            unsafe { library.get::<OwnGenerator>(b"_ZN2at4cuda6detail23getDefaultCUDAGeneratorEa\0") };
-        let found = found.ok().map(|found| *found);
-        // PyTorch stays loaded.
-        std::mem::forget(library);
-        found
+    // SAFETY: the type is that of `ATen/cuda/CUDAGeneratorImpl.h`: a device gives a reference to a place that holds
+    // the generator.
+    let own = OWN.get_or_init(|| unsafe {
+        find_function("libtorch_cuda.so", b"_ZN2at4cuda6detail23getDefaultCUDAGeneratorEa\0")
     });
     // SAFETY: -1 is the current device, whose generator lives as long as the process.
     own.is_some_and(|own| unsafe { own(-1).read() } == object)
@@ -209,15 +215,9 @@ type Forward = unsafe extern "C" fn(u64, i64, usize, usize, u16);
 /// Reports the block to PyTorch's profiler, whose function this library answers first.
 pub(super) fn forward_block(address: u64, bytes: i64, allocated: usize, reserved: usize, device: u16) {
     static FORWARD: OnceLock<Option<Forward>> = OnceLock::new();
-    let forward = FORWARD.get_or_init(|| {
-        let library = find_loaded_library(Path::new("libc10.so"))?;
-        // SAFETY: the type is that of `c10/core/Allocator.h`.
-        let found =
-            unsafe { library.get::<Forward>(b"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE\0") };
-        let found = found.ok().map(|found| *found);
-        // PyTorch stays loaded.
-        std::mem::forget(library);
-        found
+    // SAFETY: the type is that of `c10/core/Allocator.h`.
+    let forward = FORWARD.get_or_init(|| unsafe {
+        find_function("libc10.so", b"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE\0")
     });
     if let Some(forward) = forward {
         // SAFETY: these are the arguments of the call that came in.
@@ -303,7 +303,7 @@ fn start_operator(
     }
     let given = OperatorCall { arguments, layout, functions: &torch.tensors };
     frame.is_of_parameter = name == COPY && given.is_of_parameter();
-    let mut look = given.summarize(operator);
+    let look = given.summarize(operator);
     if !look.is_on_device {
         crate::nccl::note_host_collective(name);
         return frame;
@@ -319,6 +319,18 @@ fn start_operator(
         frame.fill = Some(fill);
         return frame;
     }
+    compute(&given, operator, look, &mut frame);
+    frame.written = given.written(operator, frame.computed.is_some());
+    frame
+}
+
+/// Has the helper compute the results, where the values are known or assumed, and notes how many are found.
+fn compute(
+    given: &OperatorCall,
+    operator: &Operator,
+    mut look: ArgumentSummary,
+    frame: &mut RunningOperator,
+) {
     let is_small = look.bytes <= MAX_BYTES;
     let searched = (!is_small && look.worst != Certainty::Unknown && searches::is_search(operator))
         .then(|| given.first_tensor(operator))
@@ -327,7 +339,7 @@ fn start_operator(
     let is_known = if operator.traits.is_random {
         is_small
     } else {
-        look.worst != Certainty::Unknown && (is_small || again.is_some() || begin_large(&given, operator))
+        look.worst != Certainty::Unknown && (is_small || again.is_some() || begin_large(given, operator))
     };
     // An assumption does not look at the arguments, however many bytes they have.
     let is_assumed = operator.traits.assumes
@@ -355,17 +367,13 @@ fn start_operator(
         frame.computed = Some(computed);
     }
     let is_none_found = look.worst == Certainty::Assumed && frame.count.is_some_and(|(count, _)| count == 0);
-    if is_none_found && operator.assumed_count > 0.0 {
+    if operator.assumed_count > 0.0 && (is_none_found || frame.computed.is_none()) {
         // A comparison with an unknown number is assumed to be false, but a search over many numbers is
         // assumed to find some.
         frame.computed = None;
-    }
-    if frame.computed.is_none() && operator.assumed_count > 0.0 {
         let of_all = if is_none_found { SHARE_OF_EQUAL } else { operator.assumed_count };
         frame.count = given.first_tensor(operator).map(|tensor| (share(&tensor, of_all), true));
     }
-    frame.written = given.written(operator, frame.computed.is_some());
-    frame
 }
 
 /// Whether a large operator over known values is computed: one that takes or finds integers and truth values,
