@@ -59,7 +59,7 @@ fn simpler(class: &str, field: &str) -> Option<(&'static str, Option<&'static st
 
 /// The classes of the package. A class comes after the classes that it names.
 const CLASSES: &[Class] = &[
-    class("Limit", &["Limit"], "").from(&["_answer.LimitBase"]),
+    class("Limit", &["Limit"], ""),
     class("FirstOom", &["FirstOom"], ""),
     class(
         "Outcome",
@@ -86,7 +86,7 @@ const CLASSES: &[Class] = &[
     class("Bound", &["BoundAnswer"], ""),
     class("Growth", &["GrowingCallSite"], ""),
     class("Leaks", &["LeaksAnswer"], "True where anything grows.").from(&["_answer.LeaksBase"]),
-    class("AllocatorOutcome", &["AllocatorRow"], "").from(&["_answer.AllocatorOutcomeBase"]),
+    class("AllocatorOutcome", &["AllocatorRow"], ""),
     class("ComparedAllocators", &["AllocatorsAnswer"], ""),
     class("DiffTerm", &["PeakChange"], ""),
     class("PeakDiff", &["PeakDiff"], ""),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
+use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotEntry, SnapshotFile};
 use blockyard_record::{Bytes, StackId, Stacks, TraceAction, TraceEntry};
 use blockyard_replay::OnProgress;
 use blockyard_rules::{AllocatorConfig, Release, known_config, left_out_note, size};
@@ -53,13 +53,27 @@ fn from_devices(
     simulation: Option<&Simulation>,
     on_progress: OnProgress,
 ) -> Result<Vec<Run>, LabError> {
-    let devices = 0..file.devices.len();
-    let runs = devices.map(|place| from_device(name, file, place, simulation, on_progress));
-    let mut runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    let of_state = |name: &str, device: &DeviceSnapshot| {
+        Run::from_state(name, file.conf_of(device), file.release(), DeviceState::of(file, device))
+    };
+    let mut runs = Vec::with_capacity(file.devices.len());
+    for (place, device) in file.devices.iter().enumerate() {
+        let is_only = file.devices.len() == 1;
+        let of_device = if is_only { name.to_owned() } else { format!("{name}, cuda:{}", device.index) };
+        let mut run = if simulation.is_some() || device.trace.iter().any(asks) {
+            from_device(&of_device, name, (file, place, device), simulation, on_progress)?
+        } else {
+            let mut run = of_state(&of_device, device);
+            run.add_notes(&file.notes);
+            run
+        };
+        name.clone_into(&mut run.file);
+        run.recorded.held_at_end = device.active_at_end();
+        runs.push(run);
+    }
     // A snapshot that was taken before anything was allocated lists no device.
     if runs.is_empty() {
-        let state = DeviceState::of(file, &DeviceSnapshot::default());
-        runs.push(Run::from_state(name, &file.settings.conf, file.release(), state));
+        runs.push(of_state(name, &DeviceSnapshot::default()));
     }
     if file.devices.len() > 1 {
         let numbers: Vec<u32> = file.devices.iter().map(|device| device.index).collect();
@@ -68,30 +82,20 @@ fn from_devices(
     Ok(runs)
 }
 
+/// Whether an entry is of a request for memory.
+fn asks(entry: SnapshotEntry) -> bool {
+    matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory)
+}
+
+/// The run of a device of a program's snapshot whose requests are known.
 fn from_device(
     name: &str,
-    file: &SnapshotFile,
-    place: usize,
+    program: &str,
+    (file, place, device): (&SnapshotFile, usize, &DeviceSnapshot),
     simulation: Option<&Simulation>,
     on_progress: OnProgress,
 ) -> Result<Run, LabError> {
-    let device = file.devices.get(place).ok_or(LabError::NoTrace)?;
-    let program = name;
-    let name =
-        if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
-    let has_requests = device
-        .trace
-        .iter()
-        .any(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
-    if !has_requests && simulation.is_none() {
-        let state = DeviceState::of(file, device);
-        let mut run = Run::from_state(&name, file.conf_of(device), file.release(), state);
-        program.clone_into(&mut run.file);
-        run.recorded.held_at_end = device.active_at_end();
-        run.add_notes(&file.notes);
-        return Ok(run);
-    }
-    let mut recorded = blockyard_pytorch::trace::recorded_run(file, place, &name)?;
+    let mut recorded = blockyard_pytorch::trace::recorded_run(file, place, name)?;
     let (config, left_out) = known_config(&recorded.meta.conf, recorded.meta.release());
     let full = match simulation {
         Some(simulation) => {
@@ -103,46 +107,12 @@ fn from_device(
     recorded.meta.conf = config;
     let needed = recorded.meta.total_memory;
     recorded.meta.total_memory = full.unwrap_or_else(|| MIN_CAPACITY.max(needed));
-    let is_capacity_known = full.is_some();
-    let recorded_reserved = most_reserved(device);
     let mut run = Run::from_recorded_as(&recorded, Figures::OfTrace, on_progress)?;
-    program.clone_into(&mut run.file);
     run.set_device(device.index);
-    run.recorded.reserved = Some(recorded_reserved);
-    run.recorded.held_at_end = device.active_at_end();
-    let entries: Vec<_> = device
-        .trace
-        .iter()
-        .filter(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory))
-        .collect();
-    // If the beginning of the trace was cut off, only the last entries have requests.
-    let allocations: Vec<usize> = run.allocation_requests().collect();
-    let kept = entries.len().min(allocations.len());
-    let pairs = allocations.iter().rev().zip(entries.iter().rev()).take(kept);
-    let mut failures = Failures::of(file, program, simulation);
-    let mut stacks = vec![StackId::EMPTY; run.requests().len()];
-    let mut times = Vec::with_capacity(kept);
-    let mut served = Vec::with_capacity(kept);
-    for (request, entry) in pairs {
-        if let Some(stack) = stacks.get_mut(*request) {
-            *stack = failures.stack_of(entry.entry.action).unwrap_or(entry.stack);
-        }
-        times.push((entry.time_us, *request));
-        if entry.entry.action == TraceAction::Alloc {
-            served.push(*request);
-        }
-    }
-    times.reverse();
-    let begins =
-        file.annotations.iter().filter(|at| !at.is_end && at.device.is_none_or(|on| on == device.index));
-    let labels = begins.filter_map(|begin| {
-        let next = times.partition_point(|(time, _)| *time < begin.time_us);
-        let request = times.get(next).map_or(run.requests().len(), |(_, request)| *request);
-        Some((u32::try_from(request).ok()?, file.stacks.texts().get(begin.name).to_owned()))
-    });
-    let labels = labels.collect();
-    run.set_stacks(failures.stacks, stacks, labels);
-    if !is_capacity_known {
+    run.recorded.reserved = Some(most_reserved(device));
+    let requests = requests_of_entries(&run, device);
+    set_stacks(&mut run, file, device, &requests, Failures::of(file, program, simulation));
+    if full.is_none() {
         run.assume_capacity("a snapshot");
     }
     if let Some(note) = left_out_note(&left_out) {
@@ -150,7 +120,8 @@ fn from_device(
     }
     run.add_notes(&file.notes);
     if let Some(simulation) = simulation {
-        served.reverse();
+        let served = requests.iter().filter(|(_, entry)| entry.entry.action == TraceAction::Alloc);
+        let served: Vec<usize> = served.map(|(request, _)| *request).collect();
         let request = |number: &u32| served.get(*number as usize).copied();
         run.set_unfreeable(simulation.unfreeable.iter().filter_map(request).collect());
         run.device_words = Some(simulation.device_text());
@@ -159,6 +130,41 @@ fn from_device(
         run.add_notes(&simulation.caveats);
     }
     Ok(run)
+}
+
+/// The requests for memory, each with its entry of the trace.
+fn requests_of_entries(run: &Run, device: &DeviceSnapshot) -> Vec<(usize, SnapshotEntry)> {
+    let all = run.requests().iter().enumerate().skip(run.requests_from_before()).rev();
+    let all = all.filter(|(_, request)| matches!(request, Request::Allocate { .. })).map(|(index, _)| index);
+    // If the beginning of the trace was cut off, only the last entries have requests.
+    let mut pairs: Vec<_> = all.zip(device.trace.iter().rev().filter(|entry| asks(*entry))).collect();
+    pairs.reverse();
+    pairs
+}
+
+/// Gives requests their stacks, and labels where the program's annotations begin.
+fn set_stacks(
+    run: &mut Run,
+    file: &SnapshotFile,
+    device: &DeviceSnapshot,
+    requests: &[(usize, SnapshotEntry)],
+    mut failures: Failures,
+) {
+    let total = run.requests().len();
+    let mut stacks = vec![StackId::EMPTY; total];
+    for (request, entry) in requests.iter().rev() {
+        if let Some(stack) = stacks.get_mut(*request) {
+            *stack = failures.stack_of(entry.entry.action).unwrap_or(entry.stack);
+        }
+    }
+    let begins =
+        file.annotations.iter().filter(|at| !at.is_end && at.device.is_none_or(|on| on == device.index));
+    let labels = begins.filter_map(|begin| {
+        let next = requests.partition_point(|(_, entry)| entry.time_us < begin.time_us);
+        let request = requests.get(next).map_or(total, |(request, _)| *request);
+        Some((u32::try_from(request).ok()?, file.stacks.texts().get(begin.name).to_owned()))
+    });
+    run.set_stacks(failures.stacks, stacks, labels.collect());
 }
 
 /// The stacks of a simulated program's snapshot, with those of its failed requests.
@@ -223,12 +229,4 @@ fn full_device(device: &DeviceSnapshot, conf: &str, release: Release) -> Result<
         }
     }
     Ok(full)
-}
-
-impl Run {
-    /// The requests that ask for memory and are not from before the recording, as indices.
-    fn allocation_requests(&self) -> impl Iterator<Item = usize> + '_ {
-        let requests = self.requests().iter().enumerate().skip(self.requests_from_before());
-        requests.filter(|(_, request)| matches!(request, Request::Allocate { .. })).map(|(index, _)| index)
-    }
 }

@@ -111,14 +111,15 @@ impl Run {
     /// Treats releases of the whole cache as forced by the implied limit, if the limit explains them at both
     /// bounds.
     fn treat_releases_as_forced(&mut self, on_done: OnDone) -> Result<(), LabError> {
-        let Some(forced) = self.with_forced_releases() else { return Ok(()) };
+        let (Some(forced), Some(limit)) = (self.with_forced_releases(), self.implied_limit()) else {
+            return Ok(());
+        };
         for fixed in self.fixed_conditions(&self.conditions()) {
             if !self.is_same_when_forced(&forced, &fixed, on_done)? {
                 return Ok(());
             }
         }
-        let range = self.implied_limit().map(|limit| limit.range_text()).unwrap_or_default();
-        let note = forced.note(&range);
+        let note = forced.note(&limit.range_text());
         *self = forced.run;
         self.add_note(note);
         Ok(())

@@ -30,7 +30,8 @@ pub struct WhatIf {
 ///
 /// # Errors
 ///
-/// [`LabError::Cancelled`]. A wrong setting is a row with its error.
+/// [`LabError::Cancelled`], [`LabError::Run`] if the first difference cannot be replayed. A wrong setting is a row with
+/// its error.
 pub fn what_if(
     run: &Run,
     conditions: &[Conditions],
@@ -54,12 +55,9 @@ pub fn what_if(
             outcome.warnings.extend(limit_left_out(run, other));
         }
         tell.next();
-        differences.push(match &row.outcome {
-            Ok(_) => match first_difference(limited.run(), &own, other, &mut |done| tell.at(done)) {
-                Err(LabError::Cancelled) => return Err(LabError::Cancelled),
-                found => found.unwrap_or_default(),
-            },
-            Err(_) => None,
+        differences.push(match (&baseline.outcome, &row.outcome) {
+            (Ok(_), Ok(_)) => first_difference(limited.run(), &own, other, &mut |done| tell.at(done))?,
+            _ => None,
         });
         rows.push(row);
     }

@@ -124,16 +124,13 @@ impl OomMessage {
         }
         let left = refused.map_or(*free, |limit| limit.saturating_sub(reserved));
         let together = cached.saturating_add(left);
-        facts.push(if cached >= requested {
-            format!(
-                "{cached} were cached, and no cached block was large enough: the memory is fragmented. \
-                 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may serve the request"
-            )
-        } else if together >= *requested {
-            format!(
-                "cached and free memory together ({together}) are enough for the request: \
-                 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may serve it"
-            )
+        facts.push(if together >= *requested {
+            let why = if cached >= requested {
+                format!("{cached} were cached, and no cached block was large enough: the memory is fragmented.")
+            } else {
+                format!("cached and free memory together ({together}) are enough:")
+            };
+            format!("{why} PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True may serve the request")
         } else {
             format!(
                 "cached and free memory together ({together}) are {} less than the request: no setting of the \

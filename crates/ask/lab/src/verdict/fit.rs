@@ -38,7 +38,6 @@ pub(super) fn verdict_of_fit(
     };
     let grows = leaks(run, on_progress)?;
     let lines = by_line(&grows);
-    let moments = Moments::of(run);
     let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
     let all = Forecaster::of(limited.run(), &grows);
@@ -81,33 +80,7 @@ pub(super) fn verdict_of_fit(
         for_settings,
         forecast,
     };
-    let mut findings = fit.findings(&grows, &moments);
-    findings.extend(pair_finding(run, conditions)?);
-    let setting = fit.add_comparisons(&mut findings, on_progress)?;
-    findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
-    findings.sort_by_key(|finding| finding.about);
-    let (mut held, moment) = held_at_peak(run, conditions, outcome.peak_allocated, on_progress)?;
-    for line in &mut held {
-        line.moments = moments.of_line(line);
-    }
-    if let Some(first) = findings.first_mut().filter(|finding| finding.about == FindingTopic::Happened) {
-        first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
-    }
-    // A replay that passes where the recorded run failed does not say that the run fits.
-    let failed = run.recorded_oom().filter(|_| *conditions == run.conditions());
-    let (kind, headline) = match failed {
-        Some(failed) => {
-            let failed = request_text(run.request_number(failed));
-            let headline =
-                format!("it ran out of memory at {failed}, and its replay does not: addresses decide");
-            (VerdictKind::NotReplayed, headline)
-        }
-        None if grows_at_all => (VerdictKind::Grows, fit.headline()),
-        None => (VerdictKind::Fits, fit.headline()),
-    };
-    let forecast = fit.forecast;
-    let answer = VerdictAnswer::new(&conditions.conf, kind, headline, findings);
-    Ok(VerdictAnswer { held, moment, setting, forecast, ..answer })
+    fit.verdict(&grows, on_progress)
 }
 
 fn verdict_without_replay(conditions: &Conditions, error: &RowError) -> VerdictAnswer {
@@ -145,6 +118,43 @@ struct FittingRun<'a> {
 }
 
 impl FittingRun<'_> {
+    fn verdict(self, grows: &Leaks, on_progress: OnProgress) -> Result<VerdictAnswer, LabError> {
+        let Self { run, conditions, outcome, .. } = self;
+        let moments = Moments::of(run);
+        let mut findings = self.findings(grows, &moments);
+        findings.extend(pair_finding(run, conditions)?);
+        let setting = self.add_comparisons(&mut findings, on_progress)?;
+        findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
+        findings.sort_by_key(|finding| finding.about);
+        let (mut held, moment) = held_at_peak(run, conditions, outcome.peak_allocated, on_progress)?;
+        for line in &mut held {
+            line.moments = moments.of_line(line);
+        }
+        if let Some(first) = findings.first_mut().filter(|finding| finding.about == FindingTopic::Happened) {
+            first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
+        }
+        let (kind, headline) = self.kind_and_headline();
+        let answer = VerdictAnswer::new(&conditions.conf, kind, headline, findings);
+        Ok(VerdictAnswer { held, moment, setting, forecast: self.forecast, ..answer })
+    }
+
+    /// Whether the verdict is about growth.
+    fn grows(&self) -> bool {
+        self.growing.is_some() || self.larger.is_some() || self.keeper.is_some()
+    }
+
+    fn kind_and_headline(&self) -> (VerdictKind, String) {
+        let run = self.run;
+        // A replay that passes where the recorded run failed does not say that the run fits.
+        if let Some(failed) = run.recorded_oom().filter(|_| *self.conditions == run.conditions()) {
+            let failed = request_text(run.request_number(failed));
+            let headline =
+                format!("it ran out of memory at {failed}, and its replay does not: addresses decide");
+            return (VerdictKind::NotReplayed, headline);
+        }
+        (if self.grows() { VerdictKind::Grows } else { VerdictKind::Fits }, self.headline())
+    }
+
     /// The peak reserved that the file has, if the question is about the run's own settings: a replay that
     /// begins late does not have the memory that was cached before.
     fn own_reserved(&self) -> Option<Bytes> {
@@ -261,8 +271,7 @@ impl FittingRun<'_> {
             findings.extend(finding);
         }
         let best = best.and_then(|best| rows.get(best));
-        let grows = self.growing.is_some() || self.larger.is_some() || self.keeper.is_some();
-        let continues = grows || run.recorded_oom().is_some();
+        let continues = self.grows() || run.recorded_oom().is_some();
         findings.extend(gpus_that_hold(run, conditions, outcome, best, continues, on_progress)?);
         Ok(best.map(|best| best.conditions.conf.clone()))
     }

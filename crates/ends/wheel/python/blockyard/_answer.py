@@ -102,10 +102,6 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     return of.of if is_answer else (lambda raw: raw)
 
 
-class LimitBase(Answer):
-    pass
-
-
 class OutcomeBase(Answer):
     error: str | None
     ooms: int | None
@@ -141,10 +137,6 @@ class AutopsyBase(Answer):
     @staticmethod
     def completed(raw: Any) -> Any:
         return {"sentence": "the run does not go out of memory", **raw}
-
-
-class AllocatorOutcomeBase(Answer):
-    pass
 
 
 class LeaksBase(Answer):

@@ -76,7 +76,7 @@ __all__ = [
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Limit(_answer.LimitBase):
+class Limit(_answer.Answer):
     """The limit that an answer is for: the most that may be reserved. Where a file implies only bounds of the limit, `low` and `high` differ, and the run is replayed at both."""
 
     low: int
@@ -480,7 +480,7 @@ class Leaks(_answer.LeaksBase):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class AllocatorOutcome(_answer.AllocatorOutcomeBase):
+class AllocatorOutcome(_answer.Answer):
     """The requests of a run through one allocator, up to the one that found no memory. Where only bounds of the limit are known, the numbers are those at the lower bound."""
 
     name: str

@@ -27,12 +27,8 @@ def sentence(answer: Answer) -> str:
             return "\n".join([*under, f"own settings: {answer.baseline}", *map(str, answer.settings)])
         case of.Search():
             return answer.sentence if answer.line is None else f"{answer.sentence}\n{answer.line}"
-        case of.Change():
-            return answer.sentence
         case of.Autopsy():
             return "\n".join([answer.sentence, *(f"helps: {change}" for change in answer.changes)])
-        case of.Finding() | of.PrintedLine() | of.DryRunNote():
-            return answer.text
         case of.HoldingLine():
             return f"{size(answer.bytes)} in {_native.counted(answer.blocks, 'block')}: {answer.line}"
         case of.GapAtMoment():
@@ -40,8 +36,6 @@ def sentence(answer: Answer) -> str:
         case of.GapOutcome():
             calls = _native.counted(answer.device_calls, "call")
             return f"peak reserved {size(answer.peak_reserved)}, {calls} of the device"
-        case of.GapRemedy() | of.CodeFix():
-            return answer.sentence
         case of.Gap():
             return "\n".join(map(str, [answer.at_peak, *answer.remedies]))
         case of.Verdict():
@@ -146,7 +140,7 @@ def sentence(answer: Answer) -> str:
             return f"cuda:{answer.device}: {size(sum(answer.parts.values()))} beside PyTorch's memory"
         case of.GuardRow():
             return f"{answer.change or 0:+,}  {'everything else' if answer.at is None else answer.at}"
-    return str(answer.raw)
+    return str(answer.raw.get("sentence", answer.raw.get("text", answer.raw)))
 
 
 def _outcome(outcome: of.Outcome) -> str:
