@@ -140,14 +140,3 @@ fn the_first_difference_is_in_words_with_its_reasons() {
     assert!(difference.to_string().contains("PyTorch"), "{difference}");
     assert!(found.reasons.iter().any(|reason| reason.contains("another release of PyTorch")));
 }
-
-#[test]
-fn requests_have_the_stacks_of_their_entries() {
-    let file = open("rank0");
-    let requests = blockyard_pytorch::trace::snapshot_requests(&file, 0).expect("the trace has requests");
-    let trace = &file.devices[0].trace;
-    let asked = trace.iter().filter(|entry| entry.entry.action == TraceAction::Alloc);
-    let stacks: Vec<_> = asked.map(|entry| entry.stack).collect();
-    assert_eq!(requests.stacks, stacks);
-    assert!(requests.inferred.workload.requests().len() > stacks.len());
-}

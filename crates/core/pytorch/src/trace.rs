@@ -75,7 +75,7 @@ pub use infer::{DeviceFailure, InferredRun, OomReport, requests, requests_after}
 pub use layout::Misfits;
 pub use record::{DeviceRecording, beginning, record, steps_of_entries};
 pub use rewind::{RewindError, RewoundMemory, SizeRange, SizeSources, rewind};
-pub use run::{SnapshotRequests, recorded_run, snapshot_requests};
+pub use run::recorded_run;
 pub use unplaced::{UnplacedStack, UnplacedTrace, unplaced};
 
 /// The settings of a text in a file, without those that are not known; the default settings for a text that

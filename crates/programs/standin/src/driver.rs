@@ -391,13 +391,7 @@ entries! {
 
     fn cuGetProcAddress_v2(name: Text, to: Out<*const c_void>, _version: c_int, _flags: c_ulonglong, result: Out<c_int>) -> c_int {
         let Some(name) = name.get() else { return INVALID_VALUE };
-        if let Some(function) = by_name(&name.to_string_lossy()) {
-            to.put(function);
-            result.put(0);
-        } else {
-            to.put(std::ptr::null());
-            result.put(1);
-        }
+        put_by_name(&name.to_string_lossy(), to, result);
         SUCCESS
     }
 }
@@ -408,11 +402,13 @@ extern "C" fn not_written() -> c_int {
     NOT_SUPPORTED
 }
 
-/// The function of this name as `cuGetProcAddress` finds it: the newest of its versions. A function of the
-/// driver that this library lacks is found too, and fails when it is called.
-pub(crate) fn by_name(name: &str) -> Option<*const c_void> {
-    find(name).or_else(|| find(&format!("{name}_v2"))).or_else(|| {
+/// Finds the function of this name as `cuGetProcAddress` does: the newest of its versions. A function of the driver
+/// that this library lacks is found too, and fails when it is called. `result` is 0 where one is found, else 1.
+pub(crate) fn put_by_name(name: &str, to: Out<*const c_void>, result: Out<c_int>) {
+    let function = find(name).or_else(|| find(&format!("{name}_v2"))).or_else(|| {
         report::report_call(&format!("{name} (asked for, not written)"));
         name.starts_with("cu").then_some(not_written as *const c_void)
-    })
+    });
+    to.put(function.unwrap_or(std::ptr::null()));
+    result.put(c_int::from(function.is_none()));
 }

@@ -141,6 +141,6 @@ pub use timeline::{
     timeline_strip_step_at,
 };
 pub use words::{
-    FailureText, StepText, block_age_steps, block_facts, breakdown_text, describe_event, describe_step,
-    describe_target, map_text, timeline_text,
+    FailureText, StepText, block_facts, breakdown_text, describe_event, describe_step, describe_target,
+    map_text, timeline_text,
 };

@@ -12,7 +12,7 @@ mod target;
 mod text;
 
 pub use event::describe_event;
-pub use facts::{block_age_steps, block_facts};
+pub use facts::block_facts;
 pub(crate) use names::pool_heading;
 pub use step::{FailureText, StepText, describe_step};
 pub use target::describe_target;

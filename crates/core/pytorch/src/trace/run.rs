@@ -1,23 +1,13 @@
 //! A snapshot's device as a recorded run, for verification and for questions about other settings.
 
 use crate::snapshot::{
-    DeviceSnapshot, FieldError, SnapshotBlock, SnapshotEntry, SnapshotError, SnapshotFile, SnapshotSegment,
+    DeviceSnapshot, SnapshotBlock, SnapshotEntry, SnapshotError, SnapshotFile, SnapshotSegment,
 };
 use crate::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
-use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, TraceAction};
+use blockyard_record::{BlockState, Bytes, PoolId, TraceAction};
 
 use crate::trace::beginning::Beginning;
-use crate::trace::infer::{InferredRun, requests_after};
-use crate::trace::record::{beginning, least_capacity};
-
-/// The requests of a program, as a snapshot shows them.
-#[derive(Clone, Debug)]
-pub struct SnapshotRequests {
-    /// The requests, the calls of the device, and the memory before the first request.
-    pub inferred: InferredRun,
-    /// For each tensor of the workload, by its number: the stack that it was allocated from.
-    pub stacks: Vec<StackId>,
-}
+use crate::trace::record::least_capacity;
 
 /// The device at `place` of [`SnapshotFile::devices`] as a recorded run: its trace, its final segments and
 /// the settings.
@@ -56,45 +46,6 @@ fn trace_pools(file: &SnapshotFile, device: &DeviceSnapshot) -> Vec<PoolId> {
         if is_needed { pool } else { Some(pool.unwrap_or(PoolId::DEFAULT)) }
     };
     device.trace.iter().map(of).collect::<Option<Vec<_>>>().unwrap_or_default()
-}
-
-/// The requests of the device at `place` of [`SnapshotFile::devices`], with their stacks.
-///
-/// # Errors
-///
-/// [`SnapshotError::Field`] if no such device exists, for host memory, and for a trace that its segments
-/// do not explain.
-pub fn snapshot_requests(file: &SnapshotFile, place: usize) -> Result<SnapshotRequests, SnapshotError> {
-    let device = file.device(place)?;
-    let run = recorded_run(file, place, "")?;
-    let beginning = beginning(file, place)?;
-    let inferred = requests_after(&run, beginning).map_err(|error| SnapshotError::Field {
-        byte: None,
-        path: format!("device_traces[{}]", device.index),
-        error: FieldError::Trace(error),
-    })?;
-    Ok(SnapshotRequests { stacks: tensor_stacks(device, &inferred.start), inferred })
-}
-
-/// The tensors are the allocated blocks of the beginning by ascending address, then allocations and failed
-/// requests in order.
-fn tensor_stacks(device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
-    let final_blocks = device.segments.iter().flat_map(|segment| &segment.blocks);
-    let at_end: std::collections::BTreeMap<u64, StackId> =
-        final_blocks.map(|block| (block.addr(), block.stack)).collect();
-    let freed = device.trace.iter().filter(|entry| entry.entry.action == TraceAction::FreeRequested);
-    let freed: std::collections::BTreeSet<u64> = freed.map(|entry| entry.entry.addr).collect();
-    let old = start.segments.iter().flat_map(|segment| &segment.blocks);
-    let old = old.filter(|block| block.state == BlockState::Allocated).map(|block| {
-        let addr = block.addr.get();
-        // If the block was freed, the block at its address at the end is another one.
-        if freed.contains(&addr) { StackId::EMPTY } else { at_end.get(&addr).copied().unwrap_or_default() }
-    });
-    let asked = device
-        .trace
-        .iter()
-        .filter(|entry| matches!(entry.entry.action, TraceAction::Alloc | TraceAction::OutOfMemory));
-    old.chain(asked.map(|entry| entry.stack)).collect()
 }
 
 /// At least the memory that the run needs. An expandable segment has an eighth more addresses than the device

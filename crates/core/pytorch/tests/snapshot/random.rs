@@ -97,7 +97,9 @@ fn whatever_a_trace_says_the_recording_adds_up() {
             let breakdown = end.breakdown();
             assert!(breakdown.active() <= breakdown.reserved(), "seed {seed}");
             misfits += usize::from(!found.misfits.sentences().is_empty());
-            let _ = blockyard_pytorch::trace::snapshot_requests(&file, place);
+            let run = blockyard_pytorch::trace::recorded_run(&file, place, "").unwrap();
+            let before = blockyard_pytorch::trace::beginning(&file, place).unwrap();
+            let _ = blockyard_pytorch::trace::requests_after(&run, before);
         }
     }
     assert!(misfits > 1000, "{misfits}");

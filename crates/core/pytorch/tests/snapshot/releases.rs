@@ -89,7 +89,6 @@ fn host_memory_is_not_taken_for_a_gpu() {
     assert_eq!((file.devices.len(), file.host_place()), (0, Some(0)));
     let error = blockyard_pytorch::trace::recorded_run(&file, 0, "").expect_err("no requests of a GPU");
     assert!(matches!(error, SnapshotError::Field { error: FieldError::HostMemory, .. }), "{error}");
-    assert!(blockyard_pytorch::trace::snapshot_requests(&file, 0).is_err());
     assert_eq!(record(&file, 0).step_count(), 1);
 }
 
@@ -129,10 +128,12 @@ fn annotations_name_the_block_that_is_there_at_their_moment() {
 
 #[test]
 fn the_trace_names_the_pools_of_requests() {
+    use blockyard_pytorch::trace;
     use blockyard_workload::Request;
     let mut file = open("small_2.15.pickle");
     let pools = |file: &SnapshotFile| {
-        let inferred = blockyard_pytorch::trace::snapshot_requests(file, 0).unwrap().inferred;
+        let run = trace::recorded_run(file, 0, "").unwrap();
+        let inferred = trace::requests_after(&run, trace::beginning(file, 0).unwrap()).unwrap();
         let entered = |request: &Request| match request {
             Request::EnterPool { pool_id } => Some(*pool_id),
             _ => None,

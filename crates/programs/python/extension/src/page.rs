@@ -106,8 +106,7 @@ fn page_end(
     keepers: String,
 ) -> PyResult<Vec<u8>> {
     let non_pytorch = session().non_pytorch();
-    let outcome = run::end_run(status, traceback, cause, names, keepers)
-        .ok_or_else(|| PyRuntimeError::new_err("no run has begun"))?;
+    let outcome = run::end_run(status, traceback, cause, names, keepers)?;
     encode(&ProgramReply::Done(Box::new(Ok(report(outcome, non_pytorch)))))
 }
 

@@ -92,22 +92,23 @@ fn devices(session: &Session) -> impl Iterator<Item = &Rc<SimulatedGpu>> {
 }
 
 /// The outcome of the run that ends now. `names` are the names of the first device's allocations that the
-/// program still holds, by the allocation's number; `keepers` is the text of `lib/_growth.py`.
+/// program still holds, by the allocation's number; `keepers` is the text of `lib/_growth.py`. An error where no run
+/// has begun.
 pub(crate) fn end_run(
     status: i32,
     traceback: Option<String>,
     cause: Option<(u32, String)>,
     names: BTreeMap<u32, String>,
     keepers: String,
-) -> Option<ProgramOutcome> {
-    let run = RUN.take()?;
+) -> PyResult<ProgramOutcome> {
+    let run = RUN.take().ok_or_else(|| PyRuntimeError::new_err("no run has begun"))?;
     let session = session();
     if let Some(first) = session.device(0).ok().filter(|device| device.is_recorded()) {
         first.name_allocations(names);
     }
     session.set_line_source(None);
     line::set_file(None);
-    Some(ProgramOutcome {
+    Ok(ProgramOutcome {
         status,
         traceback,
         cause: cause.map(|(line, text)| ProgramNote { line, text }),
@@ -389,8 +390,7 @@ fn end(
     names: BTreeMap<u32, String>,
     keepers: String,
 ) -> PyResult<Vec<u8>> {
-    let outcome = end_run(status, traceback, cause, names, keepers)
-        .ok_or_else(|| PyRuntimeError::new_err("no run has begun"))?;
+    let outcome = end_run(status, traceback, cause, names, keepers)?;
     postcard::to_allocvec(&outcome).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 

@@ -167,13 +167,7 @@ fn driver_function(name: Text, to: Out<*const c_void>, result: Out<c_int>) -> c_
     let Some(name) = name.get() else { return fail(INVALID_VALUE) };
     let name = name.to_string_lossy();
     report::report_call(&name);
-    if let Some(function) = driver::by_name(&name) {
-        to.put(function);
-        result.put(0);
-    } else {
-        to.put(std::ptr::null());
-        result.put(1);
-    }
+    driver::put_by_name(&name, to, result);
     SUCCESS
 }
 

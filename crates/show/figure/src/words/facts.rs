@@ -6,8 +6,6 @@ use crate::words::names::{block_name, numbered, state_word};
 
 /// All facts about a block, as labels and values in the order to show them; `None` if the block does not
 /// exist.
-///
-/// The age of the block depends on the moment, which a state does not contain: see [`block_age_steps`].
 pub fn block_facts(
     recording: &Recording,
     state: &MemoryState,
@@ -51,17 +49,4 @@ pub fn block_facts(
         });
     }
     Some(facts)
-}
-
-/// How many steps ago the block was allocated, at the moment at which `steps` steps are complete; `None` for
-/// cached blocks and for blocks that do not exist.
-pub fn block_age_steps(
-    recording: &Recording,
-    state: &MemoryState,
-    block: BlockId,
-    steps: usize,
-) -> Option<usize> {
-    let found = state.block(block).filter(|found| found.state.is_active())?;
-    let allocated_at = found.allocation.and_then(|id| recording.allocated_at(id))?;
-    Some(steps.saturating_sub(allocated_at + 1))
 }

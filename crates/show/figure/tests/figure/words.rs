@@ -1,8 +1,8 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::{
-    BreakdownClass, Series, TargetId, block_age_steps, block_facts, breakdown_text, describe_step,
-    describe_target, map_text, timeline_text,
+    BreakdownClass, Series, TargetId, block_facts, breakdown_text, describe_step, describe_target, map_text,
+    timeline_text,
 };
 use blockyard_record::{Bytes, MemoryState, Recording};
 use expect_test::{Expect, expect};
@@ -188,12 +188,7 @@ fn all_facts_of_a_pending_block() {
         allocated by request: 4
     "#]]
     .assert_eq(&text);
-    assert_eq!(block_age_steps(&recording, &state, block, 8), Some(4));
-    let gone = blockyard_record::BlockId::new(999);
-    assert_eq!(
-        (block_facts(&recording, &state, gone), block_age_steps(&recording, &state, gone, 8)),
-        (None, None)
-    );
+    assert_eq!(block_facts(&recording, &state, blockyard_record::BlockId::new(999)), None);
 }
 
 #[test]

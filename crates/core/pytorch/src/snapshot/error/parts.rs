@@ -1,7 +1,5 @@
 //! What is wrong with a file, in its parts: the kind of the file, the container, the pickle, a field.
 
-use crate::error::ReadError;
-
 /// A file that is not a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -244,9 +242,6 @@ pub enum FieldError {
         /// The message of the reader.
         reason: String,
     },
-    /// The segments do not explain the trace.
-    #[error(transparent)]
-    Trace(ReadError),
 }
 
 /// The part of a file that is larger than this program reads.
