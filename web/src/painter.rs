@@ -33,15 +33,19 @@ impl Painter {
     ) -> Option<Self> {
         let transfer = Reflect::get(canvas, &"transferControlToOffscreen".into()).ok()?;
         let offscreen = transfer.dyn_into::<js_sys::Function>().ok()?.call0(canvas).ok()?;
-        let worker = GPU.with(WorkerModule::start)?.listen_raw(move |message| match message {
-            WorkerMessage::Ready => {}
-            WorkerMessage::Failed(why) => on_reply(PainterReport::Failed(why)),
-            WorkerMessage::Reply(data) => on_reply(match data.as_bool() {
-                Some(true) => PainterReport::Frame,
-                Some(false) => PainterReport::Ready,
-                None => PainterReport::Failed(data.as_string().unwrap_or_default()),
-            }),
-        });
+        let worker = GPU.with(WorkerModule::start)?;
+        let worker = worker.listen_with(
+            |data, then| then(Ok(data)),
+            move |message| match message {
+                WorkerMessage::Ready => {}
+                WorkerMessage::Failed(why) => on_reply(PainterReport::Failed(why)),
+                WorkerMessage::Reply(data) => on_reply(match data.as_bool() {
+                    Some(true) => PainterReport::Frame,
+                    Some(false) => PainterReport::Ready,
+                    None => PainterReport::Failed(data.as_string().unwrap_or_default()),
+                }),
+            },
+        );
         worker.send_and_move(&object(&[("canvas", offscreen.clone())]), &Array::of1(&offscreen));
         Some(Self(worker))
     }

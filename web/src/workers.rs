@@ -115,7 +115,7 @@ pub(crate) struct PageWorker {
 }
 
 /// Gets a reply, or why it cannot be read.
-type OnRead<R> = Box<dyn FnOnce(Result<R, String>)>;
+pub(crate) type OnRead<R> = Box<dyn FnOnce(Result<R, String>)>;
 
 /// A message of a worker.
 pub(crate) enum WorkerMessage<R> {
@@ -145,36 +145,18 @@ impl PageWorker {
         on_message: impl Fn(WorkerMessage<R>) + 'static,
     ) -> Self {
         self.listen_with(
-            |bytes, then| then(postcard::from_bytes(&bytes).map_err(|error| error.to_string())),
+            |reply, then| then(postcard::from_bytes(&bytes(reply)).map_err(|error| error.to_string())),
             on_message,
         )
     }
 
-    /// Calls `on_message` with each message of the worker. `read` reads the bytes of a reply, at once or later; a
-    /// reply that is read when the worker has ended is dropped.
+    /// Calls `on_message` with each message of the worker. `read` reads a reply, at once or later; a reply that is read
+    /// when the worker has ended is dropped.
     pub(crate) fn listen_with<R: 'static>(
         self,
-        read: fn(Vec<u8>, OnRead<R>),
+        read: fn(JsValue, OnRead<R>),
         on_message: impl Fn(WorkerMessage<R>) + 'static,
     ) -> Self {
-        let (on_message, is_ended) = (Rc::new(on_message), self.is_ended.clone());
-        self.listen_raw(move |message| match message {
-            WorkerMessage::Ready => on_message(WorkerMessage::Ready),
-            WorkerMessage::Failed(why) => on_message(WorkerMessage::Failed(why)),
-            WorkerMessage::Reply(bytes) => {
-                let (on_message, is_ended) = (on_message.clone(), is_ended.clone());
-                let on_read = move |reply: Result<R, String>| {
-                    if !is_ended.get() {
-                        on_message(reply.map_or_else(WorkerMessage::Failed, WorkerMessage::Reply));
-                    }
-                };
-                read(bytes.unchecked_into::<Uint8Array>().to_vec(), Box::new(on_read));
-            }
-        })
-    }
-
-    /// Calls `on_message` with each message of the worker, as the worker has sent it.
-    pub(crate) fn listen_raw(self, on_message: impl Fn(WorkerMessage<JsValue>) + 'static) -> Self {
         let on_message = Rc::new(on_message);
         let (of_error, is_ended) = (on_message.clone(), self.is_ended.clone());
         browser::listen(&self.worker, "error", move |event: web_sys::Event| {
@@ -189,7 +171,13 @@ impl PageWorker {
                 return;
             }
             let Some(messages) = waiting.take() else {
-                return on_message(WorkerMessage::Reply(event.data()));
+                let (on_message, is_ended) = (on_message.clone(), is_ended.clone());
+                let on_read = move |reply: Result<R, String>| {
+                    if !is_ended.get() {
+                        on_message(reply.map_or_else(WorkerMessage::Failed, WorkerMessage::Reply));
+                    }
+                };
+                return read(event.data(), Box::new(on_read));
             };
             for (message, moved) in messages {
                 let _ = worker.post_message_with_transfer(&message, &moved);
@@ -225,6 +213,11 @@ impl Drop for PageWorker {
         self.is_ended.set(true);
         self.worker.terminate();
     }
+}
+
+/// The bytes of a reply.
+pub(crate) fn bytes(reply: JsValue) -> Vec<u8> {
+    reply.unchecked_into::<Uint8Array>().to_vec()
 }
 
 /// An object with these members.

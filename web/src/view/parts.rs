@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use blockyard_worker::questions::LabReply;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use wasm_bindgen::JsValue;
 
 use crate::files::Samples;
 use crate::lab::RunOrigin;
@@ -19,6 +20,7 @@ use crate::session::Session;
 use crate::view;
 use crate::view::export;
 use crate::view::kit::{button, click};
+use crate::workers::{self, OnRead};
 
 /// The code of a part could not be fetched, because the network or the server failed.
 #[derive(Clone, Copy, Debug)]
@@ -174,8 +176,8 @@ pub(crate) fn ask_lab(session: Session) {
 
 /// Calls `then` with the reply in a worker's message, or with why there is none. The code that reads answers is
 /// where they are shown.
-pub(crate) fn read_lab_reply(bytes: Vec<u8>, then: impl FnOnce(Result<LabReply, String>) + 'static) {
-    when_ready(lab_reply(bytes), |read| {
+pub(crate) fn read_lab_reply(reply: JsValue, then: OnRead<LabReply>) {
+    when_ready(lab_reply(workers::bytes(reply)), |read| {
         then(match read {
             Ok(reply) => reply.map_err(|error| error.to_string()),
             Err(_) => Err("the part of the page that reads answers could not be loaded".to_owned()),

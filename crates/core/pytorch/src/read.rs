@@ -187,7 +187,7 @@ impl AnyLine {
         let missing = |member| ReadError::Line { line, error: LineError::NoMember(member) };
         let id = self.id.ok_or_else(|| missing("id"));
         let stream = self.stream.ok_or_else(|| missing("stream"));
-        let kind = match self.op.as_deref().unwrap_or_default() {
+        let kind = match self.op.as_deref().ok_or_else(|| missing("op"))? {
             "start" => OperationKind::Start,
             "alloc" => OperationKind::Allocate {
                 id: id?,

@@ -275,6 +275,7 @@ fn keepers(finished: &ProgramOutcome) -> Vec<Keeper> {
     let found = FoundKeepers::read(&finished.keepers);
     let ends = (0..).zip(&finished.devices).map(|(index, device)| {
         let run = Run::from_workload("", workload(device), "", Bytes::new(u64::MAX));
+        // Without its ends of iterations, a device's keepers are left out.
         let grows = leaks(&run, &mut |_progress| ControlFlow::Continue(()));
         grows.map(|grows| found.iteration_ends(index, &run, &grows)).unwrap_or_default()
     });

@@ -126,6 +126,7 @@ struct DeviceQuestion<'a> {
 }
 
 impl Question {
+    /// The runs of the devices; none where the steps cannot be replayed, and then there is no forecast.
     fn runs(&self) -> Vec<Run> {
         Run::from_snapshot("", &self.steps.file, &mut |_| ControlFlow::Continue(())).unwrap_or_default()
     }

@@ -109,6 +109,7 @@ impl Heap {
         if self.context.0 == context {
             return self.context.1;
         }
+        // After 2^32 contexts, which no file has, entries have the first one: the empty context.
         let next = u32::try_from(self.contexts.len()).unwrap_or(0);
         let number = *self.context_numbers.entry(context).or_insert(next);
         if number == next && next > 0 {
