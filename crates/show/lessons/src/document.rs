@@ -135,6 +135,9 @@ const RUN_FAILS: &str = "run fails";
 /// The word of a fence about the non-PyTorch memory of the process.
 pub(crate) const OUTSIDE: &str = "outside";
 
+/// The word of a fence whose lines name the bars beside the figure.
+pub(crate) const BESIDE: &str = "beside";
+
 /// The word of a fence with the lines that solve an exercise.
 pub(crate) const SOLUTION: &str = "solution";
 
@@ -142,8 +145,8 @@ pub(crate) const SOLUTION: &str = "solution";
 pub(crate) const NOTES: &str = "notes";
 
 /// The words after a fence that have a meaning.
-const LANGUAGES: [&str; 10] =
-    ["workload", "rerun", RECORDED, OUTSIDE, "predict", SLIDER, "exercise", "start", SOLUTION, NOTES];
+const LANGUAGES: [&str; 11] =
+    ["workload", "rerun", RECORDED, OUTSIDE, BESIDE, "predict", SLIDER, "exercise", "start", SOLUTION, NOTES];
 
 /// The words of blocks that are shown as they are.
 const SHOWN: [&str; 16] = [

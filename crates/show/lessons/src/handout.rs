@@ -364,6 +364,15 @@ pub(crate) fn write_card_text(
     if card.exercise.is_none() {
         out.push_str(&figure(lesson, card, card.shown_step(false))?);
     }
+    let bars = card.beside.iter().filter_map(|bar| {
+        let run = lesson.runs.get(bar.run)?;
+        let memory = run.recording.breakdown_after(bar.step.checked_sub(1)?)?;
+        Some(format!("{}: {}", escaped(&bar.name), memory.allocated()))
+    });
+    let bars = bars.collect::<Vec<_>>().join("; ");
+    if !bars.is_empty() {
+        let _ = writeln!(out, "<p class=\"quiet\">{bars}</p>");
+    }
     card.body.iter().for_each(|block| write_block(out, block));
     Ok(())
 }

@@ -5,7 +5,7 @@ use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{Workload, parse_size};
 
 use crate::document::{
-    AT_PEAK, Document, Fence, Field, Fields, HIDDEN, Item, NOTES, OUTSIDE, PYTHON, SOLUTION, Section,
+    AT_PEAK, BESIDE, Document, Fence, Field, Fields, HIDDEN, Item, NOTES, OUTSIDE, PYTHON, SOLUTION, Section,
 };
 use crate::error::{Errors, KnownNames, LessonError, LessonErrorKind, Position};
 use crate::exercise::{Exercise, ExerciseDefaults};
@@ -62,6 +62,9 @@ pub(crate) struct ParsedCard {
     pub(crate) is_at_peak: bool,
     /// The non-PyTorch memory of the process from this card on, and where the file says so.
     pub(crate) non_pytorch: Option<(Measure, Position)>,
+    /// The bars below the figure, and where the file has them: a name, and the title of the card whose moment
+    /// the bar shows, or none for this card's.
+    pub(crate) beside: Vec<(String, Option<String>, Position)>,
     pub(crate) question: Option<ParsedQuestion>,
     pub(crate) exercise: Option<Exercise>,
     /// What the speaker says; empty without notes.
@@ -327,6 +330,7 @@ struct CardFences<'f, 't> {
     start: Option<&'f Fence<'t>>,
     solution: Option<&'f Fence<'t>>,
     outside: Option<&'f Fence<'t>>,
+    beside: Option<&'f Fence<'t>>,
     notes: Option<&'f Fence<'t>>,
 }
 
@@ -340,6 +344,7 @@ impl<'f, 't> CardFences<'f, 't> {
             _ if fence.is_program() => (&mut self.workload, "workload"),
             "start" | PYTHON => (&mut self.start, "start"),
             OUTSIDE => (&mut self.outside, OUTSIDE),
+            BESIDE => (&mut self.beside, BESIDE),
             NOTES => (&mut self.notes, NOTES),
             _ => (&mut self.workload, "workload"),
         };
@@ -382,7 +387,7 @@ impl Reader {
                 errors.push(fence.at.at(LessonErrorKind::SecondBlock { block }));
             }
         }
-        let CardFences { workload, predict, exercise, start, solution, outside, notes } = fences;
+        let CardFences { workload, predict, exercise, start, solution, outside, beside, notes } = fences;
         let recorded = workload.filter(|fence| fence.is_program()).map(|fence| {
             if requests.is_none() {
                 errors.push(fence.at.at(LessonErrorKind::NotRecorded));
@@ -433,6 +438,7 @@ impl Reader {
             steps: 0..0,
             is_at_peak: workload.is_some_and(Fence::is_at_peak),
             non_pytorch: non_pytorch.and_then(|non_pytorch| errors.keep(non_pytorch)),
+            beside: beside.map(bars).unwrap_or_default(),
             question: question.and_then(|question| errors.keep(question)),
             exercise,
             notes: notes.map(|fence| fence.prose().parse(errors)).unwrap_or_default(),
@@ -519,6 +525,19 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+/// The lines `NAME` and `NAME: TITLE` of a block `beside`.
+fn bars(fence: &Fence<'_>) -> Vec<(String, Option<String>, Position)> {
+    let lines = (fence.at.line.saturating_add(1)..).zip(&fence.lines);
+    let bar = |(line, text): (u32, &&str)| {
+        let (name, title) = match text.split_once(": ") {
+            Some((name, title)) => (name, Some(title.trim().to_owned())),
+            None => (*text, None),
+        };
+        (name.trim().to_owned(), title, Position { line, column: 1 })
+    };
+    lines.map(bar).filter(|(name, ..)| !name.is_empty()).collect()
 }
 
 pub(crate) fn config(at: Position, text: &str, release: Release) -> Result<AllocatorConfig, LessonError> {

@@ -90,7 +90,7 @@ pub use handed_in::{ArchiveFile, archive_files, student_name};
 pub use handout::{Handout, card_figure, card_stage, handout, inlines};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;
-pub use played::{MeasuredMemory, PlayedCard, PlayedLesson, PlayedRun};
+pub use played::{MeasuredMemory, MemoryBar, PlayedCard, PlayedLesson, PlayedRun};
 pub use practice::{Practice, PracticeCount, PracticeQuestion, drawn_question};
 pub use program_end::{EndedProgram, exception, failing_line};
 pub use proof::UnprovedWord;

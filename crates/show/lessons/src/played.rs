@@ -7,7 +7,7 @@ use blockyard_replay::{RunSettings, run};
 use blockyard_workload::Workload;
 
 use crate::asked::EarlierQuestions;
-use crate::error::{Errors, LessonError, LessonErrorKind, Position};
+use crate::error::{Errors, KnownNames, LessonError, LessonErrorKind, MeasureError, Position};
 use crate::exercise::Exercise;
 use crate::lesson::{Lesson, LessonRun, ParsedCard};
 use crate::markdown::{fill, fill_part};
@@ -72,12 +72,25 @@ pub struct PlayedCard {
     pub peak: Option<usize>,
     /// The non-PyTorch memory of the process, where the lesson says so.
     pub non_pytorch: Option<MeasuredMemory>,
+    /// The bars below the figure, each the memory of a run at a moment; empty for most cards.
+    pub beside: Vec<MemoryBar>,
     /// A question, to be asked at the moment `steps.start` and answered at `steps.end`.
     pub question: Option<LessonQuestion>,
     /// An exercise, whose task is the card's text.
     pub exercise: Option<Exercise>,
     /// What the speaker says, which no reader sees; may be empty.
     pub notes: Vec<Inline>,
+}
+
+/// A bar below a card's figure: one rank of several, or the same program without a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryBar {
+    /// The words beside the bar.
+    pub name: String,
+    /// The index of the run.
+    pub run: usize,
+    /// The number of complete steps at the moment.
+    pub step: usize,
 }
 
 /// The non-PyTorch memory of a process, which no run of the allocator can say: a sum of measured sizes.
@@ -152,6 +165,7 @@ impl Lesson {
             );
             cards.extend(played.map(|played| PlayedCard { non_pytorch: non_pytorch.clone(), ..played }));
         }
+        self.place_bars(&mut cards, errors);
         notes.sort_by_key(|note| (note.line, note.column));
         Some(PlayedLesson {
             id: self.id.clone(),
@@ -163,6 +177,30 @@ impl Lesson {
             measured: self.measured.clone(),
             notes,
         })
+    }
+}
+
+impl Lesson {
+    /// Gives the bars of all cards their runs and moments. A card of an unplayed lesson has no bars.
+    fn place_bars(&self, cards: &mut [PlayedCard], errors: &mut Errors) {
+        if cards.len() != self.cards.len() {
+            return;
+        }
+        let ends: Vec<(String, usize, usize)> =
+            cards.iter().map(|card| (plain(&card.title), card.run, card.shown_step(false))).collect();
+        for ((card, parsed), (own, ..)) in cards.iter_mut().zip(&self.cards).zip(&ends) {
+            for (name, title, at) in &parsed.beside {
+                let title = title.as_ref().unwrap_or(own);
+                let found = ends.iter().find(|(known, ..)| known == title);
+                let unknown = || {
+                    let known = KnownNames::of(title, ends.iter().map(|(known, ..)| known.as_str()));
+                    at.at(LessonErrorKind::Measure(MeasureError::NoCard { title: title.clone(), known }))
+                };
+                if let Some((_, run, step)) = errors.keep(found.ok_or_else(unknown)) {
+                    card.beside.push(MemoryBar { name: name.clone(), run: *run, step: *step });
+                }
+            }
+        }
     }
 }
 
@@ -241,7 +279,19 @@ fn play_card<'a>(
     }
     let (run, steps, title) = (card.run, card.steps.clone(), card.title.clone());
     let peak = card.is_at_peak.then(|| step_at_peak(stretch.recording, &steps)).flatten();
-    Some(PlayedCard { title, body, run, steps, peak, non_pytorch: None, question, exercise, notes: speaker })
+    let (non_pytorch, beside) = (None, Vec::new());
+    Some(PlayedCard {
+        title,
+        body,
+        run,
+        steps,
+        peak,
+        non_pytorch,
+        beside,
+        question,
+        exercise,
+        notes: speaker,
+    })
 }
 
 /// The number of complete steps after the one of `steps` that leaves the most allocated bytes.

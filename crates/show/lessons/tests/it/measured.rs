@@ -9,7 +9,7 @@ use crate::course::{folder, played};
 
 /// Lesson, card (from 1), file of `tests/fixtures/measured`, place in the file, perhaps with the only number
 /// to compare.
-const PLACES: [(&str, usize, &str, &str); 17] = [
+const PLACES: [(&str, usize, &str, &str); 18] = [
     ("nvidia-smi", 1, "nvidia_smi", "context"),
     ("nvidia-smi", 2, "nvidia_smi", "tensor"),
     ("nvidia-smi", 3, "nvidia_smi", "kernel"),
@@ -22,10 +22,11 @@ const PLACES: [(&str, usize, &str, &str); 17] = [
     ("workspaces", 4, "workspaces", "on another stream"),
     ("workspaces", 5, "workspaces", "backward"),
     ("workspaces", 6, "workspaces", "linear with bias"),
+    ("ranks", 1, "ranks_zero", "whole"),
     ("ranks", 2, "ranks_zero", "model"),
-    ("ranks", 3, "ranks_zero", "backward 0"),
+    ("ranks", 3, "ranks_zero", "backward"),
+    ("ranks", 4, "ranks_zero", "step"),
     // Only allocated bytes are compared: the lesson leaves out the intermediate tensors of the iteration.
-    ("ranks", 4, "ranks_zero", "step 0: allocated"),
     ("ranks", 5, "ranks_fsdp", "sharded: allocated"),
     ("ranks", 6, "ranks_fsdp", "forward: allocated"),
 ];
