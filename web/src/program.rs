@@ -461,5 +461,6 @@ fn job(input: &ProgramInput) -> Result<ProgramJob, InputError> {
         counts_non_pytorch: true,
         conf: input.conf.trim().to_owned(),
         referrers_at: None,
+        own_lines: None,
     })
 }

@@ -29,6 +29,10 @@ pub struct ProgramJob {
     /// The step at which the page asks why memory is alive; the program runs for this answer alone, and its
     /// output is dropped. `None` for an ordinary run.
     pub referrers_at: Option<usize>,
+    /// The lines of a program whose other lines are not the reader's: the first, counted from 1, and the line
+    /// after the last. A request that a function of the other lines makes has the line of the reader that
+    /// called the function.
+    pub own_lines: Option<(u32, u32)>,
 }
 
 /// A message of Python to the page.

@@ -5,6 +5,7 @@ mod grade;
 mod mistake;
 mod mutation;
 mod notes;
+mod outcome;
 
 pub use self::goal::{Goal, GoalResult};
 pub use self::grade::{Grade, GradeError};
@@ -196,6 +197,13 @@ impl Exercise {
     /// task.
     pub fn region(&self) -> Range<usize> {
         self.region.clone()
+    }
+
+    /// The lines of a whole answer, from 0, that the reader wrote: the answer may have more lines than the
+    /// start, and the lines of the task after them stay.
+    pub fn own_lines(&self, answer: &str) -> Range<usize> {
+        let after = self.start.lines().count().saturating_sub(self.region.end);
+        self.region.start..answer.lines().count().saturating_sub(after)
     }
 
     /// The whole workload or program with these lines in place of the reader's.

@@ -1,5 +1,7 @@
 //! How a reader's program has ended.
 
+use std::ops::Range;
+
 use blockyard_record::{Recording, StepOutcome};
 use blockyard_workload::{Request, Workload};
 
@@ -20,8 +22,9 @@ const MAX_LETTERS: usize = 420;
 
 impl EndedProgram {
     /// Why the program did not run to its end, as a clause with the line of the program, which is quoted;
-    /// `None` where it did.
-    pub(crate) fn failure(&self, program: &str) -> Option<String> {
+    /// `None` where it did. Of the calls that led to an exception, the clause names the line in `own`, the
+    /// reader's lines from 0, and not the line of a function that the reader does not change.
+    pub(crate) fn failure(&self, program: &str, own: &Range<usize>) -> Option<String> {
         if self.status == 0 && self.traceback.is_none() {
             return None;
         }
@@ -32,8 +35,16 @@ impl EndedProgram {
             }
             return Some(format!("the program ends with the status {}", self.status));
         };
-        let line = failing_line(traceback);
-        let text = line.and_then(|line| program.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?));
+        let place = |line: u32| usize::try_from(line).ok()?.checked_sub(1);
+        let is_own = |line: &u32| place(*line).is_some_and(|place| own.contains(&place));
+        let line = called_lines(traceback).rfind(is_own).or_else(|| failing_line(traceback));
+        // A check of the task, after the reader's lines, says what they leave out.
+        if let Some(line) = line.filter(|line| place(*line).is_some_and(|place| place >= own.end))
+            && let Some(wanted) = exception.strip_prefix("AssertionError: ")
+        {
+            return Some(format!("the check in line {line}, after your lines, is not met: {wanted}"));
+        }
+        let text = line.and_then(|line| program.lines().nth(place(line)?));
         Some(match (line, text.map(str::trim).filter(|text| !text.is_empty())) {
             (Some(line), Some(text)) => format!("the program ends in line {line}, `{text}`: {exception}"),
             (Some(line), None) => format!("the program ends in line {line}: {exception}"),
@@ -78,15 +89,20 @@ pub fn exception(traceback: &str) -> Option<String> {
 /// The line of the program, counted from 1, outside of all functions, that led to the exception: the first frame
 /// of the traceback.
 pub(crate) fn called_line(traceback: &str) -> Option<u32> {
-    traceback.lines().find_map(frame)?.1.parse().ok()
+    called_lines(traceback).next()
 }
 
 /// The line of the program, counted from 1, in which an exception ended it: the last frame of the traceback
 /// in the program's file, which is the file of the first frame.
 pub fn failing_line(traceback: &str) -> Option<u32> {
-    let mut frames = traceback.lines().filter_map(frame);
-    let first = frames.next()?;
-    frames.rfind(|(file, _)| *file == first.0).unwrap_or(first).1.parse().ok()
+    called_lines(traceback).next_back()
+}
+
+/// The lines of the program's file that led to the exception, from the outermost call.
+fn called_lines(traceback: &str) -> impl DoubleEndedIterator<Item = u32> + '_ {
+    let frames = || traceback.lines().filter_map(frame);
+    let file = frames().next().map(|(file, _)| file);
+    frames().filter(move |frame| Some(frame.0) == file).filter_map(|frame| frame.1.parse().ok())
 }
 
 /// File and line of `  File "mine.py", line 3, in <module>`.
@@ -106,6 +122,17 @@ mod tests {
                       words.\nand more\n";
         let found = (failing_line(nested), exception(nested));
         assert_eq!((found.0, found.1.as_deref()), (Some(2), Some("ValueError: two words")));
+        let end = |traceback: &str, own| {
+            let recording = blockyard_record::Recorder::new(blockyard_record::RunInfo::default());
+            let (recording, traceback) = (recording.finish().unwrap(), Some(traceback.to_owned()));
+            EndedProgram { recording, status: 1, traceback }.failure("def f():\n    g()\nf()\nassert x", &own)
+        };
+        let own = end(nested, 2..3).unwrap();
+        assert_eq!(own, "the program ends in line 3, `f()`: ValueError: two words");
+        let helper = end(nested, 3..4).unwrap();
+        assert_eq!(helper, "the program ends in line 2, `g()`: ValueError: two words");
+        let check = "  File \"mine.py\", line 4, in <module>\n    assert x\nAssertionError: x is made\n";
+        assert_eq!(end(check, 2..3).unwrap(), "the check in line 4, after your lines, is not met: x is made");
         let syntax = "  File \"mine.py\", line 4\n    x =\n       ^\nSyntaxError: invalid syntax\n";
         assert_eq!(
             (failing_line(syntax), exception(syntax).as_deref()),

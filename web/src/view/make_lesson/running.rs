@@ -140,6 +140,7 @@ async fn requests(program: &LessonProgram, on_bytes: impl Fn(f64)) -> Result<Str
         counts_non_pytorch: false,
         conf: program.conf.clone(),
         referrers_at: None,
+        own_lines: None,
     };
     block_of(program, &interpreter::run_answer(job, on_bytes).await?)
 }

@@ -62,9 +62,11 @@ type PageJob = (String, Vec<String>, Option<usize>);
 fn page_begin(file: Bound<'_, PyString>, message: &[u8]) -> PyResult<(Option<PageJob>, Vec<u8>)> {
     let message: ProgramJob =
         postcard::from_bytes(message).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let own_lines = message.own_lines;
     match job_of(message, file.to_string()) {
         Ok(job) => {
             run::begin_job(&file, &job)?;
+            line::set_own_lines(own_lines);
             Ok((Some((job.source, job.arguments, job.referrers_at)), Vec::new()))
         }
         Err(error) => Ok((None, encode(&ProgramReply::Done(Box::new(Err(error))))?)),

@@ -9,7 +9,7 @@ use super::ExerciseLanguage;
 use crate::condition::{Condition, missing_request};
 use crate::document::{Field, Fields};
 use crate::error::{Errors, KnownNames, LessonError, LessonErrorKind, MeasureError};
-use crate::measure::RunStretch;
+use crate::measure::{Measure, RunStretch};
 
 /// A goal of an exercise; prints as `peak reserved is at most 40 MiB`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +128,14 @@ impl Goal {
                     error => LessonErrorKind::Measure(error),
                 })
             })
+    }
+
+    /// The quantities that the goal is about.
+    pub(super) fn measures(&self) -> Vec<&Measure> {
+        match &self.kind {
+            GoalKind::Condition(condition) => condition.measures(),
+            GoalKind::Ends | GoalKind::SameRequests | GoalKind::Without(_) => Vec::new(),
+        }
     }
 
     /// Whether a program, whose tensors have no names and whose statements are not counted, can have this

@@ -104,13 +104,14 @@ impl Exercise {
 
     /// The first difference between an answer's run and the run of the lesson's solution: the act of a line
     /// of the answer, and as a hint the act of the solution in its place. `text` is the whole answer. The
-    /// author's sentence comes first, if the lesson has one for a line of the answer. `None` where both do
-    /// the same to memory, and where the cause of the difference is not known.
+    /// author's sentence comes first, if the lesson has one for a line of the answer. Where no difference
+    /// explains the answer, the sentence says what its run did. `None` for a run without a tensor.
     pub fn mistake(&self, text: &str, own: &RunOfLines<'_>, solved: &RunOfLines<'_>) -> Option<Mistake> {
         let known = self.mistakes.iter().find(|known| known.is_in(text));
         known
             .map(|known| Mistake::new(&*known.sentence, ""))
             .or_else(|| mistake(text, self.language, own, solved))
+            .or_else(|| self.outcome(text, own))
     }
 
     /// Says which goals a program that the caller ran has met.
@@ -124,7 +125,7 @@ impl Exercise {
         if end.recording.step_count() as u64 > MAX_REQUESTS {
             return Err(GradeError::TooLong { most: MAX_REQUESTS });
         }
-        let failure = end.failure(text);
+        let failure = end.failure(text, &self.own_lines(text));
         Ok(self.grade_run(Workload::default(), end.recording, failure.as_deref()))
     }
 

@@ -325,7 +325,7 @@ fn keeper(language: ExerciseLanguage, it: &str) -> String {
 }
 
 /// The line with its text, as the beginning of a sentence.
-fn at(text: &str, line: u32) -> String {
+pub(super) fn at(text: &str, line: u32) -> String {
     let index = usize::try_from(line).ok().and_then(|line| line.checked_sub(1));
     match index.and_then(|index| text.lines().nth(index)).map(str::trim).filter(|text| !text.is_empty()) {
         Some(text) => format!("line {line}, `{text}`,"),

@@ -288,6 +288,27 @@ fn a_line_that_the_author_expects_has_the_sentence_of_the_author() {
     }
 }
 
+/// Where no difference to the solution explains an answer, the sentence says what its run did.
+#[test]
+fn an_answer_without_a_known_mistake_is_told_what_it_did() {
+    let told = |goal: &str, text: &str| {
+        let exercise = exercise(goal, "a = alloc 1 MiB");
+        let recording = exercise.grade(text).unwrap().recording;
+        let run = RunOfLines { recording: &recording, lines: &[1, 2, 3] };
+        exercise.mistake(text, &run, &run).map(|mistake| mistake.sentence)
+    };
+    assert_eq!(
+        told("goal: most_allocated at most 1 MiB", "a = alloc 2 MiB\nb = alloc 1 MiB\nfree a").unwrap(),
+        "most is in use when line 2, `b = alloc 1 MiB`, runs: 3 MiB, and line 1, `a = alloc 2 MiB`, made 2 MiB of it"
+    );
+    assert_eq!(
+        told("goal: segments at most 1", "a = alloc 12 MiB\nfree a\nb = alloc 14 MiB").unwrap(),
+        "line 3, `b = alloc 14 MiB`, takes a segment of 14 MiB from the device while 12 MiB are cached, in pieces \
+         that do not serve it"
+    );
+    assert_eq!(told("goal: reserved at least 1 MiB", ""), None);
+}
+
 #[test]
 fn a_goal_in_the_words_of_its_author_has_numbers_where_it_is_missed() {
     let exercise = exercise("goal: allocations at least 2 => both tensors are made", "a = alloc 1 MiB");
