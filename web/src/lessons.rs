@@ -32,6 +32,7 @@ use crate::frames;
 use crate::link::{Link, unpacked};
 use crate::navigation::{CardPlace, Embed, Place};
 use crate::ptr_eq::PtrEq;
+use crate::run::Run;
 use crate::session::{Feature, Source};
 use crate::surface::pixels;
 
@@ -57,6 +58,8 @@ pub(crate) struct LessonState {
     /// How many hints are shown.
     pub(crate) hints: usize,
     pub(crate) graded: Option<GradedExercise>,
+    /// The run of the reader's exercise before the present one.
+    pub(crate) run_before: Option<PtrEq<Run>>,
     /// The reader's program, where the exercise is in Python.
     pub(crate) exercise_run: ExerciseRun,
 }
@@ -75,7 +78,7 @@ impl LessonState {
 
     /// Takes the run of the exercise from the stage.
     pub(crate) fn forget_run(&mut self) {
-        self.graded = None;
+        (self.graded, self.run_before) = (None, None);
         self.exercise_run = ExerciseRun::default();
     }
 

@@ -211,7 +211,10 @@ impl Feature<LessonSignals> {
         };
         let (is_passed, has_run) = (graded.is_passed, graded.run.is_some());
         self.session.stop_at.set(None);
-        self.state.update(|state| state.graded = Some(graded));
+        self.state.update(|state| {
+            let before = state.graded.replace(graded).and_then(|before| before.run);
+            state.run_before = before.or_else(|| state.run_before.take());
+        });
         if has_run {
             self.session.dispatch(PlayerAction::End);
         }
@@ -227,6 +230,9 @@ impl Feature<LessonSignals> {
 
 /// A program with the reader's lines, on the exercise's device and under its settings.
 fn exercise_job(exercise: &Exercise, source: String) -> ProgramJob {
+    let own = exercise.own_lines(&source);
+    let number = |index: usize| u32::try_from(index + 1).unwrap_or(u32::MAX);
+    let own_lines = Some((number(own.start), number(own.end)));
     ProgramJob {
         source,
         arguments: Vec::new(),
@@ -236,6 +242,7 @@ fn exercise_job(exercise: &Exercise, source: String) -> ProgramJob {
         counts_non_pytorch: false,
         conf: exercise.conf.clone(),
         referrers_at: None,
+        own_lines,
     }
 }
 

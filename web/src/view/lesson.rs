@@ -1,8 +1,10 @@
 //! A lesson: the card beside the stage that shows the card's run.
 
 mod answer;
+mod bars;
 mod chapter;
 mod exercise_run;
+mod over_time;
 mod question;
 mod room;
 mod slider;
@@ -24,6 +26,7 @@ use crate::program::CATEGORIES;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::icon::Icon;
+use crate::view::indent;
 use crate::view::kit::{button, click, flag, icon_button, on, text};
 use crate::view::lab;
 use crate::view::present::{fit_card, follow_speaker, over_card, present_button};
@@ -176,6 +179,10 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
                     Memo::new(move |_| session.lessons().categories()),
                     flag(move || session.lessons().has_no_categories()),
                 )}
+                {bars::bars(Memo::new(move |_| {
+                    let lesson = session.open_lesson().filter(|_| !session.lessons().is_asked());
+                    lesson.map(|lesson| bars::of_card(&lesson, card_of.get())).unwrap_or_default()
+                }))}
                 {step_line(session)}
                 {lab::helps(session)}
                 {term_row(session, TERMS)}
@@ -315,6 +322,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
                 event.prevent_default();
                 grade();
             }
+            indent::key(&event);
         })
     };
     let reset = {

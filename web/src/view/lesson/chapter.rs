@@ -2,8 +2,7 @@
 //! lesson again.
 
 use blockyard_figure::{
-    Changes, ReadRun, Role, Series, Size, Stage, StageForm, StageView, breakdown_text, read_timeline,
-    timeline_text,
+    Changes, ReadRun, Size, Stage, StageForm, StageView, breakdown_text, read_timeline, timeline_text,
 };
 use blockyard_lessons::{LessonQuestion, PlayedCard, PlayedLesson, card_stage};
 use blockyard_record::{Bytes, MemoryState, Recording};
@@ -13,12 +12,13 @@ use leptos::html;
 use leptos::prelude::*;
 
 use super::answer::answer_field;
+use super::over_time::OverTime;
 use super::room::Rooms;
 use super::slider::sliders;
-use super::{categories, exercise_view, question};
+use super::{bars, categories, exercise_view, question};
 use crate::browser;
 use crate::effect::effect;
-use crate::lessons::{GivenAnswer, OpenLesson, color_training, has_category, training_groups, training_sums};
+use crate::lessons::{GivenAnswer, OpenLesson, color_training, has_category, training_sums};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface;
@@ -53,28 +53,6 @@ struct Chapter {
     /// A card that was answered or moved before it came to the line of reading: it is read while it is in the
     /// window.
     held: StoredValue<Option<usize>>,
-}
-
-/// A run over time.
-#[derive(Debug)]
-struct OverTime {
-    played: PtrEq<PlayedLesson>,
-    /// The index of the run.
-    index: usize,
-    series: Series,
-    groups: Vec<(Role, Vec<Bytes>)>,
-}
-
-impl OverTime {
-    fn of(played: PtrEq<PlayedLesson>, index: usize) -> Option<Self> {
-        let run = played.runs.get(index)?;
-        let (series, groups) = (Series::new(&run.recording), training_groups(&run.workload, &run.recording));
-        Some(Self { played, index, series, groups })
-    }
-
-    fn recording(&self) -> Option<&Recording> {
-        Some(&self.played.runs.get(self.index)?.recording)
-    }
 }
 
 /// A canvas in its area, with its words for people who do not see it.
@@ -268,11 +246,17 @@ impl Chapter {
         });
         let sums = Memo::new(move |_| self.with_training(training_sums).unwrap_or_default());
         let has_none = flag(move || sums.get().iter().all(|sum| sum.is_zero()));
+        let beside = Memo::new(move |_| {
+            let shown =
+                self.shown_moment().filter(|(_, card)| !self.is_asked(*card) && !self.shows_own_run());
+            shown.map(|(played, card)| bars::of_card(&played, card)).unwrap_or_default()
+        });
         let words =
             text(move || stage.with(|stage| stage.as_ref().map(|stage| stage.1.clone()).unwrap_or_default()));
         view! {
             <div class="chapter-figure">
                 {drawn("", "chapter-figure", area, canvas, words, flag(|| false))}
+                {bars::bars(beside)}
                 {self.over_time()}
                 {categories(sums, has_none)}
             </div>
@@ -280,13 +264,20 @@ impl Chapter {
         .into_any()
     }
 
-    /// The run of the shown moment over time, up to the first open question about it.
+    /// The run of the shown moment over time, up to the first open question about it; at the exercise, the
+    /// run of the reader's lines over the run before it.
     fn over_time(self) -> AnyView {
         let area = NodeRef::<html::Div>::new();
         let canvas = NodeRef::<html::Canvas>::new();
         let size = surface::size_of(area);
         let run = Memo::new(move |_| {
-            let (played, card) = self.shown_moment().filter(|_| !self.shows_own_run())?;
+            if self.shows_own_run() {
+                return self.session.lessons().state.with(|state| {
+                    let run = state.graded.as_ref()?.run.clone()?;
+                    Some(PtrEq::new(OverTime::of_exercise(run, state.run_before.as_deref())))
+                });
+            }
+            let (played, card) = self.shown_moment()?;
             let index = played.cards.get(card)?.run;
             // A slider does not take the figure away.
             let steps = |lesson: &PtrEq<OpenLesson>| Some(lesson.runs.get(index)?.recording.step_count());
@@ -295,6 +286,11 @@ impl Chapter {
         });
         // The room of the axis, the step up to which the reader sees the run, and the step of the moment.
         let moment = Memo::new(move |_| {
+            if self.shows_own_run() {
+                let run = run.get()?;
+                let most = run.before.iter().copied().max().unwrap_or_default();
+                return Some((most.max(run.series.peaks().1), None, run.series.step_count()));
+            }
             let (played, card) = self.shown_moment()?;
             let shown = played.cards.get(card)?;
             let last = self.last_seen(&played, card);
@@ -303,7 +299,8 @@ impl Chapter {
         });
         surface::keep_drawn(self.session, canvas, size, move |size: Size| {
             let (run, (highest, last, step)) = (run.get()?, moment.get()?);
-            let read = ReadRun { last, highest, groups: run.groups.clone() };
+            let (groups, before) = (run.groups.clone(), run.before.clone());
+            let read = ReadRun { last, highest, groups, before };
             Some(read_timeline(&run.series, run.recording()?, &read, step, size))
         });
         let words = text(move || {
@@ -424,7 +421,7 @@ impl Chapter {
                 on:input=on(move |_: ev::Event| self.hold(card))
             >
                 <p class="quiet" hidden=flag(move || !waits.get())>
-                    "The next cards come after the answer to the question above."
+                    "What follows from the question above comes after its answer."
                 </p>
                 <div class="chapter-body" hidden=waits>
                 <h2 data-testid="card-title" tabindex="-1">

@@ -178,10 +178,10 @@ fn time_text(micros: u64, distance: u64) -> String {
 
 /// The axes below a plot of moments: the requests, and below these the time since the first at each, where
 /// times are known and there is room; on an axis of time, the requests are the second axis. Each axis has its
-/// name.
+/// name, and `name` is that of the requests.
 pub(super) fn draw_axes_of_moments(
     scene: &mut Scene,
-    recording: &Recording,
+    (recording, name): (&Recording, &str),
     scale: &XScale,
     view: &TimelineView,
     plot: &Rect,
@@ -191,12 +191,12 @@ pub(super) fn draw_axes_of_moments(
         let ticks = clock_ticks(clock, view, plot);
         draw_axis(scene, "time", &ticks, plot);
         let requests = ticks.iter().map(|tick| Tick { text: grouped(tick.value), ..*tick });
-        draw_second_axis(scene, "requests", requests.collect(), plot, has_second);
+        draw_second_axis(scene, name, requests.collect(), plot, has_second);
         return;
     }
     let times = if has_second { Some(recording).filter(|it| it.time_us(0).is_some()) } else { None };
     let ticks = step_ticks(scale, view, plot, times);
-    draw_axis(scene, "requests", &ticks, plot);
+    draw_axis(scene, name, &ticks, plot);
     if let Some(recording) = times {
         draw_second_axis(scene, "time", times_of(recording, &ticks), plot, true);
     }

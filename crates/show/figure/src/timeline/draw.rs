@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, OomLimit, Recording};
 use crate::conversions::{bytes_f64, count_f64, count_px, floor_count, round_bytes};
 use crate::fill::{BEYOND_LIMIT, Fill, Pattern, WITHIN_LIMIT};
 use crate::geometry::{Point, Rect, Size};
-use crate::labels::{PLATE_PX, baseline};
+use crate::labels::{PLATE_PX, baseline, draw_plated_text};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;
@@ -53,6 +53,9 @@ pub struct ReadRun {
     /// The allocated bytes by group, from the lowest area on: its color, and its bytes after each number of
     /// complete steps. Empty for a single area.
     pub groups: Vec<(Role, Vec<Bytes>)>,
+    /// The allocated bytes of an earlier run after each number of complete steps, drawn as a line; empty for
+    /// none.
+    pub before: Vec<Bytes>,
 }
 
 /// A whole run as [`timeline`] has it, as far as the reader sees it, with the cursor after `step` complete
@@ -65,7 +68,7 @@ pub fn read_timeline(
     size: Size,
 ) -> Scene {
     let size = size.tame();
-    let view = TimelineView::fit(series.step_count());
+    let view = TimelineView::fit(series.step_count().max(read.before.len().saturating_sub(1)));
     let plot = plot_above(size, if has_second_axis(size) { 4.0 } else { 0.0 });
     let scale = XScale::new(view, plot);
     let mut columns = columns_on(&scale, series, recording, &view, &plot);
@@ -98,8 +101,11 @@ fn draw_run(
     draw_groups(&mut scene, read.map_or(&[], |read| &read.groups), columns, &range);
     draw_grid_over(&mut scene, &range, &plot);
     draw_lines(&mut scene, series, columns, &range);
+    draw_before(&mut scene, read.map_or(&[], |read| &read.before), scale, &range);
     let air = Air::new(series, columns, &range, capacity);
-    draw_axes_of_moments(&mut scene, recording, scale, view, &plot, has_second_axis(size));
+    // A reader's program has lines, and no requests that the reader wrote.
+    let name = if read.is_some() { "steps" } else { "requests" };
+    draw_axes_of_moments(&mut scene, (recording, name), scale, view, &plot, has_second_axis(size));
     draw_labels(&mut scene, recording, view, scale, &plot);
     // The bounds are drawn over the lines of labels.
     let bounds = draw_bounds(&mut scene, series, &air, capacity);
@@ -339,6 +345,24 @@ fn draw_lines(scene: &mut Scene, series: &Series, columns: &[Column], range: &YS
             (true, _) => {}
         }
     }
+}
+
+/// The allocated bytes of an earlier run, as a dashed line with its name at its peak.
+fn draw_before(scene: &mut Scene, before: &[Bytes], scale: &XScale, range: &YScale) {
+    let mut points: Vec<Point> = Vec::new();
+    for (moment, bytes) in before.iter().enumerate() {
+        let (left, right) = (scale.x_px(count_f64(moment)), scale.x_px(count_f64(moment) + 1.0));
+        points.extend([left, right].map(|x_px| Point::new(x_px, range.y_px(*bytes))));
+    }
+    let Some(peak) = points.iter().copied().min_by(|one, other| one.y_px.total_cmp(&other.y_px)) else {
+        return;
+    };
+    // A line in the color of the ground makes the dashes visible on dark areas.
+    for (role, dash, width_px) in [(Role::Background, Dash::Solid, 4.0), (Role::Text, Dash::Dashed, 2.0)] {
+        scene.marks.push(Mark::Path { points: points.clone(), role, dash, width_px });
+    }
+    let at = Point::new(peak.x_px.max(range.plot.x_px + 24.0), (peak.y_px - 9.0).max(range.plot.y_px + 8.0));
+    draw_plated_text(scene, at, "before", TEXT_PX, Weight::Bold);
 }
 
 /// The columns in turn that have the same limit of the process, with that limit.

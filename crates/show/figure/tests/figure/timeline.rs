@@ -53,6 +53,27 @@ fn a_run_is_read_up_to_an_open_question() {
     assert!(right(&part) < right(&whole) * 0.6, "{} of {}", right(&part), right(&whole));
 }
 
+/// An earlier run that was longer has its line up to its end, and the axis has the word of a reader.
+#[test]
+fn a_run_is_read_beside_the_run_before_it() {
+    let recording = quiet_but_for(40, 30);
+    let series = Series::new(&recording);
+    let before = vec![Bytes::mib(32); 60];
+    let alone = read_timeline(&series, &recording, &ReadRun::default(), 40, SIZE);
+    let beside = read_timeline(&series, &recording, &ReadRun { before, ..ReadRun::default() }, 40, SIZE);
+    let right = |scene: &Scene| allocated_line(scene).last().map(|point| point.x_px).unwrap_or_default();
+    assert!(right(&beside) < right(&alone) * 0.8, "{} of {}", right(&beside), right(&alone));
+    let dashed = beside.marks.iter().find_map(|mark| match mark {
+        Mark::Path { points, role: Role::Text, dash: Dash::Dashed, .. } => points.last(),
+        _ => None,
+    });
+    assert!((dashed.unwrap().x_px - right(&alone)).abs() < 1.0, "{dashed:?}");
+    let is_word =
+        |word: &'static str| move |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text == word);
+    assert!(["before", "steps"].into_iter().all(|word| beside.marks.iter().any(is_word(word))));
+    assert!(!beside.marks.iter().any(is_word("requests")));
+}
+
 /// The groups of the allocated bytes lie on top of each other, up to the line of the allocated bytes.
 #[test]
 fn groups_add_up_to_the_allocated_bytes() {
