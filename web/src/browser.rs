@@ -457,6 +457,15 @@ fn method(object: &JsValue, name: &str) -> Option<Function> {
     Reflect::get(object, &name.into()).ok()?.dyn_into().ok()
 }
 
+/// Writes a text in the focused field in place of its selection, as if it were typed, so that the field's own
+/// undo takes it back.
+pub(crate) fn insert_text(text: &str) {
+    let Some(document) = document() else { return };
+    if let Some(command) = method(&document, "execCommand") {
+        let _ = command.call3(&document, &"insertText".into(), &false.into(), &text.into());
+    }
+}
+
 /// The text at an address of the page.
 pub(crate) async fn fetch_text(address: &str) -> Option<String> {
     let response = fetch(address).await?;

@@ -20,6 +20,7 @@ mod help;
 mod holders;
 mod home;
 mod icon;
+mod indent;
 pub(crate) mod keys;
 pub(crate) mod kit;
 mod lab;

@@ -62,6 +62,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             (",  .", "make the chosen block smaller, larger; or drag its right end (Shift: by 512 bytes)"),
             ("/", "go to the workload's text"),
             ("Ctrl + Space", "what may be typed here; arrows and Enter, or Tab"),
+            ("Tab", "four spaces; after Esc it leaves the text"),
             ("Ctrl + Z", "undo"),
             ("Ctrl + Shift + Z", "redo"),
             ("?", "this list"),

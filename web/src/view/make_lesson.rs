@@ -22,6 +22,7 @@ use crate::navigation::Place;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::header::file_input;
+use crate::view::indent;
 use crate::view::kit::{FilePicker, button, click, flag, on, text};
 use crate::view::present::MAX_CODE_CHARS;
 
@@ -142,6 +143,7 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
                     aria-label="The lesson's text"
                     spellcheck="false"
                     on:input=on(move |event: ev::Event| editor.write(event_target_value(&event)))
+                    on:keydown=on(move |event: ev::KeyboardEvent| indent::key(&event))
                     on:keyup=on(move |_: ev::KeyboardEvent| editor.see_card())
                     on:click=on(move |_: ev::MouseEvent| editor.see_card())
                 ></textarea>

@@ -134,6 +134,15 @@ impl LessonQuestion {
         Bytes::new(self.drawn_step().saturating_mul(u64::from(step)))
     }
 
+    /// The step at which the reader's mark begins: the middle of the ruler, or a third of it where the middle is
+    /// the answer.
+    pub fn first_step(&self) -> u32 {
+        let steps = u32::try_from(self.drawn_steps()).unwrap_or(u32::MAX);
+        let half = self.drawn_at(steps / 2);
+        let is_answer = matches!(self.answers, RightAnswers::Bytes(right) if self.is_at(half, right));
+        steps / if is_answer { 3 } else { 2 }
+    }
+
     /// Whether no step of the ruler is nearer to the right size than the drawn size.
     fn is_at(&self, drawn: Bytes, right: Bytes) -> bool {
         drawn.get().abs_diff(right.get()) <= self.drawn_step() / 2

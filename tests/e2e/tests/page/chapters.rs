@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Key, Page, Window, drive_at};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::id;
 
@@ -108,6 +108,27 @@ fn an_answer_is_drawn_and_the_right_one_lies_over_it() -> Result<()> {
         ensure!(page.execute(overflow, &[])? == json!(0), "the page is wider than the window");
         page.execute("location.reload()", &[])?;
         page.wait_text(card, "you drew 3 MiB")
+    })
+}
+
+#[test]
+fn ranks_stand_beside_each_other_and_beside_another_card() -> Result<()> {
+    at("/#lesson=ranks&card=5", Window { width: 1366, height: 768 }, |page| {
+        page.reduced_motion(true)?;
+        let bars = id("beside-bars");
+        page.wait_text(&bars, "rank 0 of 2")?;
+        page.wait_text(&bars, "rank 1 of 2")?;
+        page.wait_text(&bars, "DDP, each rank")?;
+        let widths = "return [...document.querySelectorAll('[data-testid=beside-bars] .category-0')]
+            .map((part) => Math.round(part.getBoundingClientRect().width / 8))";
+        let widths = page.execute(widths, &[])?;
+        let widths: Vec<u64> = widths.as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
+        ensure!(widths.len() == 3 && widths[0] == widths[1], "{widths:?}");
+        ensure!(
+            widths[2].abs_diff(2 * widths[0]) <= 1,
+            "the whole model is twice a shard of two: {widths:?}"
+        );
+        page.check_accessible()
     })
 }
 

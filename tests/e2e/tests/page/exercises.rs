@@ -2,7 +2,7 @@
 //! reload keeps the text.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
+use blockyard_e2e::{GpuChoice, Key, Page, Window, drive_at};
 use serde_json::json;
 
 use crate::{id, scroll_and_click, wait_long};
@@ -48,6 +48,8 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         page.wait_until(
             "document.querySelector('[data-testid=chapter-figure]').getAttribute('aria-label').includes('294 MiB')",
         )?;
+        // The memory over time stays in sight.
+        page.wait_until("document.querySelector('[data-testid=chapter-curve]').checkVisibility()")?;
         page.check_accessible()?;
         // A program that fails has its reason, too.
         write(page, "batch = torch.randn(256")?;
@@ -130,6 +132,24 @@ fn a_solution_is_handed_in_as_a_link_and_as_a_file() -> Result<()> {
             "!document.querySelector('[data-testid=exercise-text]').value.includes('# from a student')",
         )?;
         page.wait_until("location.hash === '#lesson=nvidia-smi&card=11'").map(drop)
+    })
+}
+
+#[test]
+fn enter_and_tab_indent_and_escape_lets_tab_leave_the_field() -> Result<()> {
+    drive_at("/#lesson=tensor&card=10", Window::default(), GpuChoice::None, |page| {
+        page.wait_for(&id("exercise-text"))?;
+        write(page, "for i in range(2):")?;
+        page.press(Key::Enter)?;
+        page.press("x")?;
+        page.press(Key::Tab)?;
+        page.press("y")?;
+        page.wait_until(
+            "document.querySelector('[data-testid=exercise-text]').value === 'for i in range(2):\\n    x    y'",
+        )?;
+        page.press(Key::Escape)?;
+        page.press(Key::Tab)?;
+        page.wait_until("document.activeElement.dataset.testid !== 'exercise-text'").map(drop)
     })
 }
 

@@ -1,6 +1,7 @@
 //! Fields for the answer to a question.
 
 use blockyard_lessons::{LessonQuestion, RightAnswers, plain};
+use blockyard_record::Bytes;
 use leptos::prelude::*;
 
 use super::question::choice_mark;
@@ -17,7 +18,6 @@ pub(crate) fn answer_field<F: Fn(&str) + 'static>(
     if let RightAnswers::Bytes(right) = question.answers
         && question.ruler.is_some()
     {
-        let right = question.place_percent(right);
         let draw = move |raw: String| answer.with_value(|answer| answer(&raw));
         return drawn_field(question, right, state, is_done, draw);
     }
@@ -53,13 +53,13 @@ pub(crate) fn answer_field<F: Fn(&str) + 'static>(
 /// A ruler on which the reader draws a size. Once the question is answered, the right size lies over it.
 fn drawn_field(
     question: &LessonQuestion,
-    right: f64,
+    right: Bytes,
     given: RwSignal<Option<GivenAnswer>>,
     is_done: Signal<bool>,
     answer: impl Fn(String) + 'static,
 ) -> AnyView {
     let asked = StoredValue::new(question.clone());
-    let step = RwSignal::new(0_u32);
+    let step = RwSignal::new(question.first_step());
     let drawn = Memo::new(move |_| {
         let earlier = given.with(|given| drawn_bytes(&given.as_ref()?.raw));
         earlier.unwrap_or_else(|| asked.with_value(|question| question.drawn_at(step.get())))
@@ -72,6 +72,7 @@ fn drawn_field(
         on(move |event: leptos::ev::Event| step.set(event_target_value(&event).parse().unwrap_or_default()));
     let take = click(move || answer(format!("{} B", drawn.get_untracked().get())));
     let end = question.ruler.unwrap_or_default().to_string();
+    let (right_words, right) = (right.to_string(), question.place_percent(right));
     view! {
         <div class="drawing">
             <div class="drawn-bars" aria-hidden="true">
@@ -79,8 +80,14 @@ fn drawn_field(
                 <span class="is-right" hidden=flag(move || !is_done.get()) style=format!("width:{right:.2}%")></span>
             </div>
             <p class="quiet drawn-ends" aria-hidden="true"><span>"0"</span><span>{end}</span></p>
+            <p class="quiet drawn-key">
+                <span class="swatch is-drawn" aria-hidden="true"></span>"Your mark: "{words}
+                <span hidden=flag(move || !is_done.get())>
+                    <span class="swatch is-right" aria-hidden="true"></span>{format!("The answer: {right_words}")}
+                </span>
+            </p>
             <label class="slider" hidden=is_done>
-                <span>"Your mark: "<output class="value">{words}</output></span>
+                <span>"Move your mark:"</span>
                 <input
                     type="range" min="0" max=question.drawn_steps().to_string() data-testid="draw"
                     aria-valuetext=words prop:value=text(move || step.get().to_string()) on:input=moved

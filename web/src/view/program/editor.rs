@@ -13,6 +13,7 @@ use crate::frames::{self, Slot};
 use crate::program::AliveBytes;
 use crate::session::Session;
 use crate::surface;
+use crate::view::indent;
 use crate::view::kit::{flag, on, text};
 
 /// The id of the text field.
@@ -166,6 +167,7 @@ impl Editor {
             event.prevent_default();
             self.session.program().run();
         }
+        indent::key(event);
     }
 
     /// A click beside the text goes to the next step of its line.

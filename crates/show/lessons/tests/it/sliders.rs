@@ -102,6 +102,10 @@ fn a_drawn_answer_is_compared_in_bytes() {
     assert_eq!(said(20), "Right: 20 MiB.");
     assert_eq!(said(32), "12 MiB too high: you drew 32 MiB, and the allocator says 20 MiB.");
     assert_eq!((question.drawn_at(40), question.drawn_steps()), (Bytes::mib(20), 64));
+    // The mark begins in the middle, or else where it is not the answer.
+    assert_eq!(question.first_step(), 32);
+    let longer = LessonQuestion { ruler: Some(Bytes::mib(40)), ..question.clone() };
+    assert_eq!((longer.drawn_at(longer.first_step()), longer.drawn_steps()), (Bytes::mib(13), 40));
     assert_eq!((question.check("20 MiB"), question.check("20.5 MiB")), (Ok(true), Ok(false)));
 }
 

@@ -5,6 +5,7 @@ use leptos::prelude::*;
 
 use super::TextField;
 use crate::view::editor::suggestions::KeyMeaning;
+use crate::view::indent;
 
 impl TextField {
     pub(super) fn key(self, event: &ev::KeyboardEvent) {
@@ -28,6 +29,7 @@ impl TextField {
         if !self.is_wrapped.get_untracked() {
             self.key_in_long_text(event, is_command);
         }
+        indent::key(event);
     }
 
     /// Gives the field the lines that a key needs before the browser handles the key, or handles the key
