@@ -358,6 +358,10 @@ impl Feature<LabSignals> {
 
     /// Asks why the shown run goes out of memory, and which changes would have helped.
     pub(crate) fn ask_autopsy(self) {
+        // What a program keeps in each iteration is no change of one request: the verdict names it.
+        if untrack(|| self.session.shown_program()).is_some() {
+            self.want_verdict();
+        }
         let conf = self.session.run.with_untracked(|run| run.recording.info().conf.clone());
         let question = Question::Autopsy(Conditions::with_conf(&conf));
         self.send(question, None, move |of, answer| {

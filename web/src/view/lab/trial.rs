@@ -18,7 +18,7 @@ use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::numbers::grouped_signed;
 use crate::session::Session;
-use crate::view::kit::{button, click, flag};
+use crate::view::kit::{button, click, flag, text};
 use crate::view::program::memory_need;
 
 const HEIGHT_PX: f32 = 240.0;
@@ -253,14 +253,22 @@ pub(crate) fn helps(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The leak that the verdict found: the words about one request do not include the memory that earlier
-/// iterations kept.
-fn leak_view(session: Session) -> Option<AnyView> {
-    let verdict = untrack(|| session.lab().answers())?.verdict?;
-    (verdict.answer.kind == VerdictKind::Leak).then(|| {
-        let words = sentence(&verdict.answer.headline).replace('`', "");
-        view! { <p class="cause" data-testid="step-leak">{words}</p> }.into_any()
-    })
+/// What grows, before the changes of one request, which do not include the memory that earlier iterations
+/// kept: the list that the program's own end names, or else the leak that the verdict found.
+fn leak_view(session: Session) -> AnyView {
+    let words = text(move || {
+        let cause = session.shown_program().and_then(|program| {
+            let cause = program.details.cause.as_ref()?;
+            let line = if cause.line == 0 { String::new() } else { format!("line {}: ", cause.line) };
+            Some(line + &cause.text)
+        });
+        let verdict = session.lab().answers().and_then(|answers| answers.verdict);
+        let is_leak = |found: &VerdictAnswer| matches!(found.kind, VerdictKind::Leak | VerdictKind::Grows);
+        let leak = verdict.filter(|found| is_leak(&found.answer)).map(|found| found.answer.headline.clone());
+        sentence(&cause.or(leak).unwrap_or_default()).replace('`', "")
+    });
+    let is_none = flag(move || words.with(String::is_empty));
+    view! { <p class="cause" data-testid="step-leak" hidden=is_none>{words}</p> }.into_any()
 }
 
 /// The names of the tensors of these requests, counted from 1; words for those without a name.
