@@ -53,6 +53,8 @@ struct Practicing {
 /// The width for which a figure is drawn, on a phone and elsewhere.
 const NARROW_PX: f32 = 340.0;
 const WIDE_PX: f32 = 640.0;
+/// The height that a figure grows to.
+const HIGH_PX: f32 = 300.0;
 
 /// So many other questions are between a question that was answered wrong and the same question again.
 const BETWEEN: usize = 3;
@@ -280,12 +282,10 @@ fn question_view(session: Session, drawn: Drawn, answered: impl Fn(bool) + 'stat
         let Ok(Some((stage, words))) = card_stage(lesson, *card, !is_done.get()) else {
             return String::new();
         };
-        let (form, width_px) = if appearance.is_narrow.get() {
-            (StageForm::Small, NARROW_PX)
-        } else {
-            (StageForm::Compact, WIDE_PX)
-        };
-        let scene = stage.scene(&StageView { form, ..StageView::default() }, width_px);
+        // The figure does not stay in sight beside a text, so that it may be as high as on a wide screen.
+        let width_px = if appearance.is_narrow.get() { NARROW_PX } else { WIDE_PX };
+        let (form, least_height_px) = (StageForm::Compact, HIGH_PX);
+        let scene = stage.scene(&StageView { form, least_height_px, ..StageView::default() }, width_px);
         let title = lesson.cards.get(*card).map(|card| plain(&card.title)).unwrap_or_default();
         scene.to_svg(appearance.shown_theme(), &title, &words)
     });
