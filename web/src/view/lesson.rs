@@ -181,7 +181,11 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
                 )}
                 {bars::bars(Memo::new(move |_| {
                     let lesson = session.open_lesson().filter(|_| !session.lessons().is_asked());
-                    lesson.map(|lesson| bars::of_card(&lesson, card_of.get())).unwrap_or_default()
+                    let bars = lesson.map(|lesson| {
+                        let run = |index: usize| lesson.runs.get(index).map(|run| (&run.workload, &*run.recording));
+                        bars::of_card(&lesson.cards, card_of.get(), run)
+                    });
+                    bars.unwrap_or_default()
                 }))}
                 {step_line(session)}
                 {lab::helps(session)}

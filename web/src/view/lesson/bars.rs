@@ -1,7 +1,8 @@
 //! Bars below a card's figure, to one scale: the memory of several ranks, or of the program without a change.
 
-use blockyard_lessons::PlayedLesson;
-use blockyard_record::Bytes;
+use blockyard_lessons::{MemoryBar, PlayedCard};
+use blockyard_record::{Bytes, Recording};
+use blockyard_workload::Workload;
 use leptos::prelude::*;
 
 use crate::lessons::training_sums;
@@ -11,14 +12,18 @@ use crate::view::kit::flag;
 /// The words beside a bar, and its bytes by category.
 pub(super) type Bar = (String, [Bytes; CATEGORIES.len()]);
 
-/// The bars of a card.
-pub(super) fn of_card(lesson: &PlayedLesson, card: usize) -> Vec<Bar> {
-    let beside = lesson.cards.get(card).map(|card| card.beside.as_slice()).unwrap_or_default();
-    let bar = |bar: &blockyard_lessons::MemoryBar| {
-        let run = lesson.runs.get(bar.run)?;
-        let last = bar.step.checked_sub(1).and_then(|last| run.recording.step(last));
-        let state = run.recording.state_at(last.map_or(0, |step| step.end)).ok()?;
-        Some((bar.name.clone(), training_sums(&run.workload, &run.recording, &state)))
+/// The bars of a card. `run` returns a run of the lesson by its index.
+pub(super) fn of_card<'a>(
+    cards: &[PlayedCard],
+    card: usize,
+    run: impl Fn(usize) -> Option<(&'a Workload, &'a Recording)>,
+) -> Vec<Bar> {
+    let beside = cards.get(card).map(|card| card.beside.as_slice()).unwrap_or_default();
+    let bar = |bar: &MemoryBar| {
+        let (workload, recording) = run(bar.run)?;
+        let last = bar.step.checked_sub(1).and_then(|last| recording.step(last));
+        let state = recording.state_at(last.map_or(0, |step| step.end)).ok()?;
+        Some((bar.name.clone(), training_sums(workload, recording, &state)))
     };
     beside.iter().filter_map(bar).collect()
 }

@@ -249,7 +249,11 @@ impl Chapter {
         let beside = Memo::new(move |_| {
             let shown =
                 self.shown_moment().filter(|(_, card)| !self.is_asked(*card) && !self.shows_own_run());
-            shown.map(|(played, card)| bars::of_card(&played, card)).unwrap_or_default()
+            let bars = shown.map(|(played, card)| {
+                let run = |index: usize| played.runs.get(index).map(|run| (&run.workload, &run.recording));
+                bars::of_card(&played.cards, card, run)
+            });
+            bars.unwrap_or_default()
         });
         let words =
             text(move || stage.with(|stage| stage.as_ref().map(|stage| stage.1.clone()).unwrap_or_default()));
