@@ -182,6 +182,7 @@ fn list() -> anyhow::Result<()> {
 fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
     let name = path.display().to_string();
     let text = String::from_utf8(output::read(path)?).map_err(|_| anyhow!("{name}: not UTF-8"))?;
+    let text = exercise.whole_answer(&text).map_err(|error| anyhow!("{name}: {error}"))?;
     let grade = match exercise.language {
         ExerciseLanguage::Workload => exercise.grade(&text).map_err(|error| anyhow!("{name}: {error}"))?,
         #[cfg(feature = "python")]

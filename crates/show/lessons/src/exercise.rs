@@ -1,7 +1,9 @@
 //! Exercises: the start, the goals, and the grade of an answer.
 
+mod given;
 mod goal;
 mod grade;
+mod handed;
 mod mistake;
 mod mutation;
 mod notes;
@@ -202,8 +204,14 @@ impl Exercise {
     /// The lines of a whole answer, from 0, that the reader wrote: the answer may have more lines than the
     /// start, and the lines of the task after them stay.
     pub fn own_lines(&self, answer: &str) -> Range<usize> {
-        let after = self.start.lines().count().saturating_sub(self.region.end);
-        self.region.start..answer.lines().count().saturating_sub(after)
+        let after = self.start.trim_end().lines().count().saturating_sub(self.region.end);
+        self.region.start..answer.trim_end().lines().count().saturating_sub(after)
+    }
+
+    /// The text of these lines.
+    pub fn own_text<'a>(&self, answer: &'a str) -> Vec<&'a str> {
+        let all: Vec<&str> = answer.lines().collect();
+        all.get(self.own_lines(answer)).unwrap_or_default().to_vec()
     }
 
     /// The whole workload or program with these lines in place of the reader's.

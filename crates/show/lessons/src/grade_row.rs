@@ -109,8 +109,8 @@ fn csv_cell(text: &str) -> String {
 }
 
 /// The exercise that a handed-in file answers: the exercise whose lines of the task the file has. If several
-/// exercises have these lines, the exercise whose id is in the name of the file. `None` if no exercise has
-/// them.
+/// exercises have these lines, the exercise whose id is in the name of the file. If none has them, the one
+/// exercise whose own lines the file is most like. `None` if there is no such exercise.
 pub fn exercise_of<'a>(
     file: &str,
     text: &str,
@@ -125,8 +125,22 @@ pub fn exercise_of<'a>(
     match (first, known.next()) {
         (Some(only), None) => Some(only),
         (Some(first), Some(_)) => exercises.iter().filter(has_lines).find(is_named).or(Some(first)),
-        (None, _) => named(),
+        (None, _) => named().or_else(|| most_like(text, exercises)),
     }
+}
+
+/// The exercise that the text is like, and more than all others.
+fn most_like<'a>(text: &str, exercises: &'a [(String, Exercise)]) -> Option<&'a (String, Exercise)> {
+    let (mut best, mut most, mut is_alone) = (None, 0, false);
+    for known in exercises.iter().filter(|known| known.1.whole_answer(text).is_ok()) {
+        let likeness = known.1.likeness(text);
+        if likeness > most {
+            (best, most, is_alone) = (Some(known), likeness, true);
+        } else if likeness == most {
+            is_alone = false;
+        }
+    }
+    best.filter(|_| is_alone)
 }
 
 /// Whether any text is an answer: an exercise whose lines are all the reader's.

@@ -24,6 +24,13 @@ pub struct UnprovedWord {
     pub text: String,
 }
 
+impl UnprovedWord {
+    /// Whether nothing proves the word; else it says something else than the run, or the exercise has a fault.
+    pub fn is_without_proof(&self) -> bool {
+        self.text.starts_with(UNPROVED) || self.text.starts_with(UNPROVABLE)
+    }
+}
+
 /// Reads as `line 3, column 1: "enough" is a comparison ...`.
 impl std::fmt::Display for UnprovedWord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -33,6 +40,8 @@ impl std::fmt::Display for UnprovedWord {
 
 /// The beginning of a note about a word that comes from no value and no claim.
 const UNPROVED: &str = "nothing proves \"";
+/// The beginning of a note about a word where no value can be.
+const UNPROVABLE: &str = "nothing can prove \"";
 
 /// The meaning of a word that compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -322,9 +331,7 @@ pub(crate) fn unproved_field(field: &Field) -> Vec<UnprovedWord> {
             && is_unit(words(after).first().map_or("", |word| word.1))
     };
     let words = stated(&field.value).into_iter().filter(is_amount);
-    words
-        .map(|StatedWord { word, .. }| note(field.at, format!("nothing can prove \"{word}\" here")))
-        .collect()
+    words.map(|StatedWord { word, .. }| note(field.at, format!("{UNPROVABLE}{word}\" here"))).collect()
 }
 
 /// The words of these texts that state something, in small letters: a word that a goal of an exercise says

@@ -58,6 +58,7 @@ pub(super) fn check_all(
 
 fn grade(exercise: &Exercise, path: &Path) -> anyhow::Result<Grade> {
     let text = String::from_utf8(output::read(path)?).map_err(|_| anyhow!("not UTF-8"))?;
+    let text = exercise.whole_answer(&text)?;
     match exercise.language {
         ExerciseLanguage::Workload => Ok(exercise.grade(&text)?),
         #[cfg(feature = "python")]

@@ -214,6 +214,14 @@ impl GoalResult {
         }
     }
 
+    /// Misses a goal of a program that did not run to its end.
+    pub(super) fn miss_without_end(&mut self) {
+        if self.is_met {
+            self.is_met = false;
+            "the program did not run to its end".clone_into(&mut self.because);
+        }
+    }
+
     /// Why the goal is met or not, where that says more than the goal: a program that runs to its end needs
     /// no reason.
     pub fn reason(&self) -> Option<&str> {

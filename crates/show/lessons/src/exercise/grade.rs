@@ -6,7 +6,7 @@ use blockyard_workload::{ParseError, Workload};
 use thiserror::Error;
 
 use super::mistake::{Mistake, RunOfLines, mistake};
-use super::{Exercise, ExerciseLanguage, Goal, GoalResult};
+use super::{Exercise, ExerciseLanguage, Goal, GoalResult, REGION_FROM, REGION_TO};
 use crate::lesson::MAX_REQUESTS;
 use crate::measure::RunStretch;
 use crate::program_end::{EndedProgram, refused_setting};
@@ -14,11 +14,11 @@ use crate::program_end::{EndedProgram, refused_setting};
 /// The result of grading an answer.
 #[derive(Clone, Debug)]
 pub struct Grade {
-    /// Whether every goal is met.
+    /// Whether every goal is met, and the names that the task gives have kept their meaning.
     pub is_passed: bool,
     /// The verdict in a sentence, with the reason if a goal is missed.
     pub sentence: String,
-    /// Why goals are missed, which is the end of the sentence; `None` if every goal is met.
+    /// Why the answer does not pass, which is the end of the sentence; `None` if it passes.
     pub why_missed: Option<String>,
     /// The first difference between the answer and the lesson's solution; `None` if all goals are met, if the
     /// lesson has no solution, and for a program, whose difference [`Exercise::mistake`] finds.
@@ -46,6 +46,12 @@ pub enum GradeError {
         /// The text that is expected there.
         expected: String,
     },
+    /// The answer has no line of the task.
+    #[error(
+        "it has no line of the task: hand in the whole file, as \"Save it as a file\" writes it, or the lines between \"{from}\" and \"{to}\"",
+        from = REGION_FROM, to = REGION_TO
+    )]
+    NoTask,
     /// The answer makes more requests than an exercise may.
     #[error("an exercise makes at most {most} requests")]
     TooLong {
@@ -126,7 +132,15 @@ impl Exercise {
             return Err(GradeError::TooLong { most: MAX_REQUESTS });
         }
         let failure = end.failure(text, &self.own_lines(text));
-        Ok(self.grade_run(Workload::default(), end.recording, failure.as_deref()))
+        let mut grade = self.grade_run(Workload::default(), end.recording, failure.as_deref());
+        if grade.is_passed
+            && let Some(why) = self.changed_name(text)
+        {
+            grade.is_passed = false;
+            grade.sentence = format!("Not yet: {why}.");
+            grade.why_missed = Some(format!("{why}."));
+        }
+        Ok(grade)
     }
 
     fn grade_run(&self, workload: Workload, recording: Recording, failure: Option<&str>) -> Grade {
@@ -141,9 +155,8 @@ impl Exercise {
             goals.iter_mut().for_each(GoalResult::miss_without_tensors);
         }
         if failure.is_some() {
-            // Goals that an unfinished program happens to meet do not count, and goals that it did not reach
-            // are not listed beside the error.
-            goals.retain(|goal| !goal.is_met);
+            // Goals that an unfinished program happens to meet do not count.
+            goals.iter_mut().for_each(GoalResult::miss_without_end);
         }
         let missed: Vec<&str> =
             goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();

@@ -18,13 +18,16 @@ pub struct Mutant {
 const FACTORIES: [&str; 5] = ["torch.randn", "torch.rand", "torch.ones", "torch.zeros", "torch.empty"];
 
 impl Exercise {
-    /// The changed answers that an author tries, each once. None is the start or the solution.
+    /// The changed answers that an author tries, each once, and the start itself. None is the solution.
     pub fn mutants(&self) -> Vec<Mutant> {
         let all: Vec<&str> = self.start.lines().collect();
         let start = all.get(self.region.clone()).unwrap_or_default().join("\n");
         let solution = self.solution().unwrap_or_default().to_owned();
         let is_python = self.language == ExerciseLanguage::Python;
-        let mut mutants = vec![Mutant { change: "no lines".to_owned(), lines: String::new() }];
+        let mut mutants = vec![
+            Mutant { change: "start: unchanged".to_owned(), lines: start.clone() },
+            Mutant { change: "no lines".to_owned(), lines: String::new() },
+        ];
         for (name, lines) in [("start", &start), ("solution", &solution)] {
             let mut add = |change: String, lines: String| {
                 mutants.push(Mutant { change: format!("{name}: {change}"), lines });
@@ -45,7 +48,7 @@ impl Exercise {
                 mutants.push(Mutant { change: format!("start: {change}"), lines });
             }
         }
-        let mut seen = BTreeSet::from([start, solution]);
+        let mut seen = BTreeSet::from([solution]);
         mutants.retain(|mutant| seen.insert(mutant.lines.clone()));
         mutants
     }
@@ -179,6 +182,7 @@ mod tests {
         let changes: Vec<String> =
             mutants.iter().map(|mutant| format!("{} | {}", mutant.change, mutant.lines)).collect();
         expect_test::expect![[r#"
+            start: unchanged | x = torch.ones(4, 6, device="cuda")
             no lines | 
             start: 2 in place of 4 | x = torch.ones(2, 6, device="cuda")
             start: 3 in place of 6 | x = torch.ones(4, 3, device="cuda")

@@ -204,7 +204,10 @@ fn a_program_without_a_tensor_on_the_gpu_is_told_so_and_a_stopped_one_has_met_no
     assert_eq!(goals[1].because, "nothing was done on the GPU");
     let stopped = grade(end("a = alloc 2 MiB", Some("ZeroDivisionError: division by zero\n")));
     assert!(!stopped.is_passed && stopped.goals.iter().all(|goal| !goal.is_met), "{:?}", stopped.goals);
-    assert_eq!(stopped.goals.len(), 1);
+    // Each goal is listed, also the one that the program happened to meet before it stopped.
+    let why: Vec<&str> = stopped.goals.iter().map(|goal| &*goal.because).collect();
+    assert_eq!(why.len(), 3);
+    assert_eq!(why[1..], ["the program did not run to its end"; 2]);
 }
 
 #[test]
@@ -332,6 +335,28 @@ fn a_file_is_known_by_the_lines_of_its_task_and_else_by_its_name() {
         assert_eq!(of(&format!("meyer_{id} (2).txt"), &changed), Some(id.as_str()));
     }
     assert_eq!(of("essay.txt", "It is 20 MiB."), None);
+}
+
+#[test]
+fn the_lines_of_a_student_alone_are_an_answer() {
+    let all = exercises();
+    for (id, exercise) in &all {
+        let lines = exercise.solution().unwrap();
+        let whole = exercise.with_region(lines);
+        let found = exercise_of("homework.txt", lines, &all).map(|known| known.0.as_str());
+        assert_eq!(found, Some(id.as_str()));
+        assert_eq!(exercise.whole_answer(lines).unwrap(), whole, "{id}");
+        assert_eq!(exercise.whole_answer(&whole).unwrap(), whole, "{id}");
+        assert_eq!(exercise.own_text(&format!("{whole}\n\n")).join("\n"), lines, "{id}");
+        let pasted = format!("import torch\n# edit from here\n\n{lines}\n# edit to here\n");
+        let known = exercise.whole_answer(&pasted).unwrap();
+        assert!(exercise.check_locked(&known).is_ok() && known.contains(lines), "{id}: {known}");
+        let essay = exercise.whole_answer("It is 20 MiB.\n");
+        assert!(matches!(essay, Err(GradeError::NoTask)), "{id}: {essay:?}");
+    }
+    let (_, exercise) = all.iter().find(|(id, _)| id == "pools").unwrap();
+    let changed = exercise.start().replace("free x1, y1", "free x1");
+    assert!(matches!(exercise.whole_answer(&changed), Err(GradeError::Locked { line: 6, .. })));
 }
 
 #[test]
