@@ -40,6 +40,8 @@ pub(crate) enum HandedIn {
 /// A lesson that the teacher opened beside the files of the class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClassLesson {
+    /// The name of the lesson's file.
+    pub(crate) file: String,
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) text: String,

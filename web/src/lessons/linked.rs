@@ -44,6 +44,16 @@ impl Feature<LessonSignals> {
         }
     }
 
+    /// Shows the exercise of the open lesson with the lines of a link, which names no card.
+    pub(crate) fn show_answer(self, link: &Link) {
+        let lesson = untrack(|| self.session.open_lesson());
+        let exercise = lesson.and_then(|lesson| lesson.cards.iter().position(|card| card.exercise.is_some()));
+        if let Some(card) = exercise {
+            self.show_card(card);
+            self.follow_parts(link);
+        }
+    }
+
     /// The cards, counted from 1, whose questions are answered for everybody who opens the link: in a chapter
     /// those that the reader has seen answered, else the shown card.
     fn revealed_cards(self) -> Option<String> {

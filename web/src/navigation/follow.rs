@@ -98,7 +98,12 @@ impl Feature<NavigationSignals> {
             self.session.workload().load_empty();
         }
         self.go_to(Place::Workbench);
-        let place = move || self.follow_device(link);
+        let place = move || {
+            if link.solution.is_some() {
+                self.session.lessons().show_answer(&link);
+            }
+            self.follow_device(link);
+        };
         if is_open { place() } else { self.session.files().open_beside(name, place) }
     }
 

@@ -148,8 +148,8 @@ pub(crate) fn link(session: Session) -> String {
         let mut link = if link.target.is_for_others() { link } else { Link::default() };
         // The figure beside an exercise shows the run of the reader's lines.
         let lines = session.lessons().state.with(|state| state.has_run().then(|| state.text.clone()));
-        if matches!(link.target, LinkTarget::Lesson { .. } | LinkTarget::LessonText { .. }) && lines.is_some()
-        {
+        let is_lesson = session.open_lesson().is_some() && !matches!(link.target, LinkTarget::Place(_));
+        if is_lesson && lines.is_some() {
             link.solution = lines;
         }
         let hash = link.write();

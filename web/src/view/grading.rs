@@ -1,27 +1,27 @@
 //! The files of a class: graded one after the other, and shown as a table that can be sorted and saved.
 
+mod answer;
+mod links;
 mod taking;
 
 use std::rc::Rc;
 
 use blockyard_figure::escaped;
 use blockyard_lessons::{
-    Exercise, GRADE_COLUMNS, GradeResult, GradeRow, Lesson, exercise_of, grades_csv, inlines, lessons,
-    student_name, with_code,
+    Exercise, GRADE_COLUMNS, GradeResult, GradeRow, grades_csv, inlines, student_name, with_code,
 };
 use blockyard_record::counted;
 use leptos::ev;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
+use self::answer::{Graded, written};
 use crate::browser;
 use crate::effect::effect;
-use crate::lessons::{ClassFile, ClassFileState, ClassSignals, HandedIn, grade_answer, region};
-use crate::link::{Link, LinkTarget};
+use crate::lessons::{ClassFile, ClassFileState, ClassSignals};
 use crate::program::loading_sentence;
 use crate::session::Session;
 use crate::view::kit::{FilePicker, button, click, flag, on, select, text};
-use crate::view::make_lesson;
 use crate::view::teachers::cluster;
 
 /// The section of the page for teachers that grades files.
@@ -31,7 +31,7 @@ pub(super) fn grading(session: Session) -> Vec<AnyView> {
     effect(move || {
         if class.queue.with(|queue| !queue.is_empty()) && !class.is_busy.get() {
             // The page has shown the new rows by then.
-            let _ = browser::after_millis(0, move || grade_next(class, exercises));
+            let _ = browser::after_millis(0, move || grade_next(session, exercises));
         }
     });
     effect(move || {
@@ -268,7 +268,8 @@ fn row(index: usize, file: &ClassFile, cells: &[String; 7]) -> String {
 type Exercises = StoredValue<Option<Rc<Vec<(String, Exercise)>>>, LocalStorage>;
 
 /// Grades the file that has waited longest.
-fn grade_next(class: ClassSignals, exercises: Exercises) {
+fn grade_next(session: Session, exercises: Exercises) {
+    let class = session.lessons().class;
     // The teacher may have left the page; the files wait.
     let Some(known) = exercises.try_get_value().filter(|_| !class.is_busy.get_untracked()) else { return };
     let next = class.queue.with_untracked(|queue| queue.first().cloned());
@@ -276,13 +277,13 @@ fn grade_next(class: ClassSignals, exercises: Exercises) {
     class.queue.update(|queue| drop(queue.remove(0)));
     class.is_busy.set(true);
     class.set_state(place, ClassFileState::Running);
-    let known = known.unwrap_or_else(|| Rc::new(all_exercises(class)));
+    let known = known.unwrap_or_else(|| Rc::new(answer::all_exercises(session)));
     let _ = exercises.try_set_value(Some(Rc::clone(&known)));
     let lesson = class.lesson.get_untracked();
     let name = class.files.with_untracked(|rows| rows.get(place).map(|row| row.name.clone()));
     spawn_local(async move {
         let Graded { row, lines, is_start } =
-            grade(class, (&name.unwrap_or_default(), &file), &lesson, &known).await;
+            answer::grade(class, (&name.unwrap_or_default(), &file), &lesson, &known).await;
         class.loading.set(None);
         let same = class.files.with_untracked(|files| same_as(files, &row, &lines));
         class.change(place, |file| {
@@ -292,30 +293,6 @@ fn grade_next(class: ClassSignals, exercises: Exercises) {
         });
         class.is_busy.set(false);
     });
-}
-
-/// The exercises of all lessons with their ids, first the exercises of the lessons that came with the files,
-/// last the exercise of the lesson in the editor.
-fn all_exercises(class: ClassSignals) -> Vec<(String, Exercise)> {
-    let own = browser::recall(make_lesson::KEY);
-    let given = class.lessons.get_untracked();
-    let given = given.iter().map(|lesson| lesson.text.as_str());
-    let texts = given.chain(lessons().iter().map(|file| file.text)).chain(own.as_deref());
-    let exercises = texts.filter_map(|text| {
-        let lesson = Lesson::parse(text).ok()?.play().ok()?;
-        let exercise = lesson.cards.into_iter().find_map(|card| card.exercise)?;
-        Some((lesson.id, exercise))
-    });
-    exercises.collect()
-}
-
-/// A graded file.
-struct Graded {
-    row: GradeRow,
-    /// The student's own lines; the whole text where the lesson is not known or a line of the task was changed.
-    lines: String,
-    /// Whether the lines are those that the exercise begins with.
-    is_start: bool,
 }
 
 /// The student, or else the file, of a graded file of the same lesson that has the same lines. Blank lines and
@@ -328,74 +305,6 @@ fn same_as(files: &[ClassFile], row: &GradeRow, lines: &str) -> Option<String> {
     let first = files.iter().filter(|_| written(lines).next().is_some()).find(is_same)?;
     let name = student_name(&first.name);
     Some(if name.is_empty() { first.name.clone() } else { name })
-}
-
-fn written(lines: &str) -> impl Iterator<Item = &str> {
-    lines.lines().map(str::trim_end).filter(|line| !line.is_empty())
-}
-
-/// The student's own lines of an answer; the whole answer where a line of the task was changed.
-fn own_lines(exercise: &Exercise, text: &str) -> String {
-    let region = exercise.region();
-    let after = exercise.start().trim_end().lines().count().saturating_sub(region.end);
-    let all: Vec<&str> = text.trim_end().lines().collect();
-    let own = all.get(region.start..all.len().saturating_sub(after));
-    own.filter(|_| exercise.check_locked(text).is_ok()).unwrap_or(&all).join("\n")
-}
-
-async fn grade(
-    class: ClassSignals,
-    (name, file): (&str, &HandedIn),
-    lesson: &str,
-    exercises: &[(String, Exercise)],
-) -> Graded {
-    let failed = |lesson: &str, why: &str, lines: String| Graded {
-        row: GradeRow::failed(name, lesson, why),
-        lines,
-        is_start: false,
-    };
-    let text = match taking::text_of(name, file).await {
-        Ok(text) => text,
-        Err(why) => return failed(lesson, &why, String::new()),
-    };
-    let (linked, text) = match of_link(&text, exercises) {
-        Some((id, text)) => (Some(id), text),
-        None => (None, text),
-    };
-    let chosen = linked.as_deref().or(Some(lesson).filter(|lesson| !lesson.is_empty()));
-    let found = match chosen {
-        Some(id) => exercises.iter().find(|(known, _)| known == id),
-        None => exercise_of(name, &text, exercises),
-    };
-    let Some((id, exercise)) = found else {
-        let why = "its lines are those of no exercise here: choose the lesson above, and see which line of the task was changed";
-        return failed(lesson, why, text);
-    };
-    let lines = own_lines(exercise, &text);
-    let is_start = written(&lines).eq(written(&region(exercise)));
-    match run(class, exercise, text).await {
-        Ok(grade) => Graded { row: GradeRow::of(name, id, exercise, &grade), lines, is_start },
-        Err(why) => Graded { is_start, ..failed(id, &why, lines) },
-    }
-}
-
-/// The lesson and the whole answer of a link to a solution, which some courses hand in as a file.
-fn of_link(text: &str, exercises: &[(String, Exercise)]) -> Option<(String, String)> {
-    let (_, hash) = text.trim().split_once('#').filter(|_| text.trim().lines().count() == 1)?;
-    let (link, _) = Link::read(hash);
-    let LinkTarget::Lesson { id, .. } = link.target else { return None };
-    let (_, exercise) = exercises.iter().find(|(known, _)| *known == id)?;
-    Some((id, exercise.with_region(&link.solution?)))
-}
-
-async fn run(
-    class: ClassSignals,
-    exercise: &Exercise,
-    text: String,
-) -> Result<blockyard_lessons::Grade, String> {
-    let grade = grade_answer(exercise, text, move |bytes| class.loading.set(Some(bytes))).await;
-    class.loading.set(None);
-    grade
 }
 
 #[cfg(test)]
@@ -422,18 +331,6 @@ mod tests {
             [same("pools", "free b"), same("pools", " \n"), same("tensor", "free x")],
             [None, None, None]
         );
-    }
-
-    #[test]
-    fn own_lines_are_those_between_the_lines_of_the_task() {
-        let exercises = lessons().iter().find(|file| file.id == "pools").and_then(|file| {
-            Lesson::parse(file.text).ok()?.play().ok()?.cards.into_iter().find_map(|card| card.exercise)
-        });
-        let Some(exercise) = exercises else { panic!("the lesson has an exercise") };
-        let answer = exercise.with_region("free a\nfree b");
-        assert_eq!(own_lines(&exercise, &format!("{answer}\n\n")), "free a\nfree b");
-        let changed = answer.replacen("pool", "poole", 1);
-        assert_eq!(own_lines(&exercise, &changed), changed.trim_end());
     }
 
     #[test]

@@ -69,11 +69,16 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
         page.wait_for(&id("grade-files"))?;
         let mut files = files_of_a_class();
         let link = page.execute_async(LINK, &[json!(SOLVED)])?;
-        files.push(("link.txt".to_owned(), format!("{}\n", link.as_str().unwrap_or_default())));
+        let link = link.as_str().unwrap_or_default();
+        files.push(("link.txt".to_owned(), format!("{link}\n")));
+        files.push(("anna.url".to_owned(), format!("[InternetShortcut]\r\nURL={link}\r\n")));
+        files.push(("bo.eml".to_owned(), format!("Subject: pools\n\nMy answer is {link}.\n\nBo")));
+        // The student's own lines, without those of the task.
+        files.push(("carl.txt".to_owned(), SOLVED.to_owned()));
         page.execute(HAND_IN, &[json!(files)])?;
-        wait_long(page, &id("grade-progress"), "61 of 61 files graded, 55 passed, 3 could not be graded.")?;
+        wait_long(page, &id("grade-progress"), "64 of 64 files graded, 58 passed, 3 could not be graded.")?;
         let table = rows(page)?;
-        ensure!(table.len() == 61, "{} rows", table.len());
+        ensure!(table.len() == 64, "{} rows", table.len());
         let of = |name: &str| row(&table, name);
         ensure!(
             of("solved.workload")?[1..] == ["solved", "pools", "passed", "2 of 2", "", ""],
@@ -116,6 +121,9 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
             of("essay.txt")
         );
         ensure!(of("empty.py")?[6] == "empty", "{:?}", of("empty.py"));
+        for name in ["anna.url", "bo.eml", "carl.txt"] {
+            ensure!(of(name)?[2..4] == ["pools", "passed"], "{:?}", of(name));
+        }
         ensure!(of("link.txt")?[2..4] == ["pools", "passed"], "{:?}", of("link.txt"));
         ensure!(of("link.txt")?[6].trim() == "same lines as solved", "{:?}", of("link.txt"));
         // A row opens the student's lines, without those of the task.
@@ -133,7 +141,7 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
                 ["again.workload", POOLS.replace("LINES", SOLVED).bytes().collect::<Vec<u8>>()]
             ])],
         )?;
-        wait_long(page, &id("grade-progress"), "63 of 63 files graded, 56 passed, 4 could not be graded.")?;
+        wait_long(page, &id("grade-progress"), "66 of 66 files graded, 59 passed, 4 could not be graded.")?;
         ensure!(row(&rows(page)?, "photo.py")?[6] == "not UTF-8", "bytes");
         // One press sorts the table, a second reverses the order, and a third restores the order of the
         // files.
@@ -161,12 +169,12 @@ fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
         page.execute("location.hash = '#lessons'", &[])?;
         page.wait_for(&id("lessons"))?;
         page.execute("location.hash = '#teachers=hand-out'", &[])?;
-        page.wait_text(&id("grade-progress"), "63 of 63 files graded")?;
+        page.wait_text(&id("grade-progress"), "66 of 66 files graded")?;
         page.execute("URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return '#teachers=hand-out'; }", &[])?;
         page.click(&id("grades-csv"))?;
         page.wait_until("window.saved?.includes('\"File\",\"Name\",\"Lesson\",\"Result\",\"Goals met\",\"Goals missed\",\"Message\"')")?;
         let saved: Value = page.execute("return window.saved.trim().split('\\r\\n').length", &[])?;
-        ensure!(saved == json!(64), "{saved} lines");
+        ensure!(saved == json!(67), "{saved} lines");
         page.click(&id("clear-grades"))?;
         page.wait_until("document.querySelectorAll('[data-testid=grades] tbody tr').length === 0").map(drop)
     })

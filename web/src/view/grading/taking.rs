@@ -6,8 +6,9 @@ use js_sys::{Array, JSON, Reflect, Uint8Array};
 use leptos::prelude::*;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::File;
+use web_sys::{Blob, File};
 
+use super::links::solution_links;
 use crate::lessons::{ClassLesson, ClassSignals, HandedIn};
 use crate::messages::sentence;
 use crate::view::make_lesson::with_requests;
@@ -32,7 +33,7 @@ pub(super) async fn take(class: ClassSignals, given: Vec<File>) {
     let is_lesson = |name: &str| name.to_lowercase().ends_with(".md");
     let (lessons, mut answers): (Vec<_>, Vec<_>) = files.into_iter().partition(|(name, _)| is_lesson(name));
     for (name, file) in lessons {
-        if let Err(why) = take_lesson(class, &file).await {
+        if let Err(why) = take_lesson(class, &name, &file).await {
             answers.push((name, HandedIn::Refused(why)));
         }
     }
@@ -59,7 +60,7 @@ async fn of_archive(file: &File) -> Vec<(String, HandedIn)> {
 }
 
 /// Takes a lesson of the teacher's, in place of an earlier lesson with the same id.
-async fn take_lesson(class: ClassSignals, file: &HandedIn) -> Result<(), String> {
+async fn take_lesson(class: ClassSignals, name: &str, file: &HandedIn) -> Result<(), String> {
     let text = text_of("", file).await?;
     let text = with_requests(text, move |bytes| class.loading.set(Some(bytes))).await;
     class.loading.set(None);
@@ -71,12 +72,12 @@ async fn take_lesson(class: ClassSignals, file: &HandedIn) -> Result<(), String>
     }
     class.lessons.update(|lessons| {
         lessons.retain(|known| known.id != played.id);
-        lessons.push(ClassLesson { id: played.id, title: played.title, text });
+        lessons.push(ClassLesson { file: name.to_owned(), id: played.id, title: played.title, text });
     });
     Ok(())
 }
 
-async fn bytes_of(file: &File) -> Option<Vec<u8>> {
+pub(super) async fn bytes_of(file: &Blob) -> Option<Vec<u8>> {
     let buffer = JsFuture::from(file.array_buffer()).await.ok()?;
     let buffer = buffer.dyn_into::<js_sys::ArrayBuffer>().ok()?;
     Some(Uint8Array::new(&buffer).to_vec())
@@ -94,7 +95,17 @@ pub(super) async fn text_of(name: &str, file: &HandedIn) -> Result<String, Strin
             bytes_of(file).await.ok_or("cannot be read: a folder, or a file that was moved")?
         }
     };
-    let text = String::from_utf8(bytes).map_err(|_| "not UTF-8")?;
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        // A mail in an older encoding may have a link, which is ASCII.
+        Err(other) => {
+            let text = String::from_utf8_lossy(other.as_bytes()).into_owned();
+            if solution_links(&text).is_empty() {
+                return Err("not UTF-8".to_owned());
+            }
+            text
+        }
+    };
     let text = text.trim_start_matches('\u{feff}');
     let text = if name.to_lowercase().ends_with(".ipynb") {
         program_of_notebook(text).ok_or("a notebook that cannot be read")?

@@ -10,10 +10,10 @@ use crate::view::kit::text;
 use crate::view::lessons::{summaries, use_words};
 
 const GRADE: &str = "<h2>Grade</h2><p data-testid=\"give-exercise\">Send the link to an exercise. After Run, a student saves a file or copies a link, and hands it in. \
-Drop the files of a class anywhere here: programs, notebooks, links, or a <code>.zip</code> of them; with a lesson of your own also its file (<code>.md</code>). Each is \
+Drop the files of a class anywhere here: programs, the student's lines alone, notebooks, links, mails with links, or a <code>.zip</code> of them; with a lesson of your own also its file (<code>.md</code>). Each is \
 run in this browser, for at most 10 s, and nothing is sent. A student's name is that of the file or its folder, up to the first <code>_</code> or <code>-</code>: students put it first, as in \
 <code>anna_fragmentation.py</code>. \
-<code>blockyard lesson fragmentation --check FILES --csv grades.csv</code> does the same.</p>";
+<code>blockyard lesson fragmentation --check FILES --csv grades.csv</code> does the same with programs.</p>";
 
 /// The lessons of the plan with the links to their exercises; then the grades.
 pub(super) fn hand_out(session: Session) -> Vec<AnyView> {
