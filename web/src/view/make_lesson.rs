@@ -1,25 +1,24 @@
 //! "Make a lesson": an editor whose text is checked while it is typed, and played at once.
 
 mod beside;
+mod check;
 mod running;
 
 pub(crate) use self::running::with_requests;
 
-use blockyard_lessons::{
-    Lesson, LessonErrorKind, PlayedLesson, Quantity, plain, split_recorded, with_recorded, without_solutions,
-};
+use blockyard_lessons::{Lesson, Quantity, split_recorded, with_recorded, without_solutions};
 use blockyard_record::counted;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
+use self::check::LessonCheck;
 use crate::browser::{self, Delay};
 use crate::effect::effect;
 use crate::lessons::{LessonModule, OpenLesson};
 use crate::link::{LinkTarget, MAX_ADDRESS_CHARS};
 use crate::messages::sentence;
 use crate::navigation::Place;
-use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::header::file_input;
 use crate::view::indent;
@@ -35,61 +34,8 @@ const REST_MILLIS: i32 = 300;
 /// The program runs once no key was pressed for this time more.
 const RUN_MILLIS: i32 = 700;
 
-/// The result of checking a text.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct LessonCheck {
-    /// The result in a sentence.
-    headline: String,
-    /// The lesson, if it is one.
-    lesson: Option<PtrEq<PlayedLesson>>,
-    /// The titles of the cards, each with the kinds of parts that the card has beside its text.
-    cards: Vec<String>,
-    /// The errors and notes, each with its line of the text, counted from 1.
-    findings: Vec<(u32, String)>,
-}
-
-impl LessonCheck {
-    fn of(text: &str) -> Self {
-        let lesson = match Lesson::check(text) {
-            Ok(lesson) => lesson,
-            Err(errors) => {
-                let finding = |error: &blockyard_lessons::LessonError| {
-                    (error.position().0, sentence(&error.kind().to_string()))
-                };
-                // The editor runs the program, and says what comes of it.
-                let known =
-                    errors.iter().filter(|error| !matches!(error.kind(), LessonErrorKind::NotRecorded));
-                let mut findings: Vec<_> = known.map(finding).collect();
-                // Two values of a line may have the same error.
-                findings.dedup();
-                let why = match findings.len() {
-                    0 => "its program has not run".to_owned(),
-                    count => counted(count, "error"),
-                };
-                let headline = format!("This is not a lesson yet: {why}.");
-                return Self { headline, findings, ..Self::default() };
-            }
-        };
-        let cards = lesson.cards.iter().map(|card| {
-            let has = match (card.question.is_some(), card.exercise.is_some()) {
-                (true, true) => ": a question and an exercise",
-                (true, false) => ": a question",
-                (false, true) => ": an exercise",
-                (false, false) => "",
-            };
-            format!("{}{has}", plain(&card.title))
-        });
-        let findings: Vec<(u32, String)> =
-            lesson.notes.iter().map(|note| (note.line, sentence(&note.text))).collect();
-        let headline = match findings.len() {
-            0 => "It plays, and every number and comparison in it is proved by its run.".to_owned(),
-            1 => "It plays, but a place in its text is not proved by its run.".to_owned(),
-            count => format!("It plays, but {count} places in its text are not proved by its run."),
-        };
-        let cards = cards.collect();
-        Self { headline, lesson: Some(PtrEq::new(lesson)), cards, findings }
-    }
-}
+/// So many words without a proof are listed unfolded.
+const MAX_SHOWN: usize = 4;
 
 pub(crate) fn make_lesson(session: Session) -> AnyView {
     // A lesson from someone else's link does not replace the reader's own lesson.
@@ -243,6 +189,12 @@ impl LessonEditor {
         format!("{}#{}", browser::address(), self.class_target().hash())
     }
 
+    /// The address of the whole lesson, for its author. Reads signals.
+    fn own_link(self) -> String {
+        let target = LinkTarget::LessonText { text: self.whole(), card: 1, is_for_class: false };
+        format!("{}#{}", browser::address(), target.hash())
+    }
+
     /// The lines that put the whole lesson into another page. Reads signals.
     fn frame(self) -> String {
         super::teachers::frame(&browser::address(), &self.class_target().hash(), "A lesson")
@@ -308,18 +260,22 @@ pub(super) fn open_file(session: Session) -> AnyView {
 /// The errors and notes of the text, and the buttons for the text.
 fn findings_view(editor: LessonEditor) -> AnyView {
     let checked = editor.checked;
-    let findings = move || {
+    let rows = move |of: fn(LessonCheck) -> Vec<(u32, String)>| {
         let row = |(line, words): (u32, String)| {
             let go = click(move || editor.choose_line(line));
             let number = button("link", "", format!("Line {line}"), "Chooses this line in the text", go);
             view! { <li>{number}": "{words}</li> }.into_any()
         };
-        checked.get().findings.into_iter().map(row).collect::<Vec<_>>()
+        of(checked.get()).into_iter().map(row).collect::<Vec<_>>()
     };
+    let count = Memo::new(move |_| checked.with(|checked| checked.unproved.len()));
+    // Many words without a proof do not hide a mistake.
+    let is_few = move || count.get() <= MAX_SHOWN && checked.with(|checked| checked.findings.is_empty());
     let cards = move || {
         checked.get().cards.into_iter().map(|card| view! { <li>{card}</li> }.into_any()).collect::<Vec<_>>()
     };
-    let is_wrong = move || checked.with(|checked| checked.lesson.is_none() || !checked.findings.is_empty());
+    let is_proved = move |checked: &LessonCheck| checked.findings.is_empty() && checked.unproved.is_empty();
+    let is_wrong = move || checked.with(|checked| checked.lesson.is_none() || !is_proved(checked));
     view! {
         <section aria-label="The verdict about the text">
             <p class="headline" class:differs=is_wrong role="status" data-testid="lesson-verdict">
@@ -327,7 +283,13 @@ fn findings_view(editor: LessonEditor) -> AnyView {
             </p>
             <p class="quiet" role="status" data-testid="program-state" hidden=flag(move || editor.said.with(String::is_empty))>{text(move || editor.said.get())}</p>
             {beside::figure(editor)}
-            <ul class="bullets" data-testid="lesson-findings" hidden=flag(move || !is_wrong())>{findings}</ul>
+            <div data-testid="lesson-findings" hidden=flag(move || !is_wrong())>
+                <ul class="bullets">{move || rows(|checked| checked.findings)}</ul>
+                <details hidden=flag(move || count.get() == 0) prop:open=is_few>
+                    <summary>{text(move || format!("{} without a proof", counted(count.get(), "place")))}</summary>
+                    <ul class="bullets">{move || rows(|checked| checked.unproved)}</ul>
+                </details>
+            </div>
             <ol class="hints" data-testid="lesson-cards">{cards}</ol>
             {text_buttons(editor)}
             <p class="quiet">"This browser remembers the text."</p>
@@ -367,6 +329,8 @@ fn text_buttons(editor: LessonEditor) -> AnyView {
             {large("primary large", "play-lesson", "Try it as a student", is_off, click(move || editor.play()))}
             {copy("copy-lesson-class", "Copy the link for a class", LessonEditor::class_link,
                 "The link for a class is copied. It has the lesson without its solutions; answers are checked by the goals.")}
+            {copy("copy-lesson-own", "Copy the link with solutions", LessonEditor::own_link,
+                "The link for teachers is copied. It has the whole lesson, with its solutions and notes, and opens to be edited.")}
             {copy("copy-lesson-frame", "Copy the frame", LessonEditor::frame,
                 "The frame is copied. It has the lesson without its solutions in it, for a page of your own.")}
             {large("large", "print-lesson", "Class sheet and answers", is_off, click(move || editor.print()))}
@@ -451,37 +415,4 @@ fn choose_line(area: &web_sys::HtmlTextAreaElement, line: u32) {
     let lines = i32::try_from(text.matches('\n').count().max(1)).unwrap_or(i32::MAX);
     let above = i32::try_from(line).unwrap_or(i32::MAX).saturating_sub(8).max(0);
     area.set_scroll_top(area.scroll_height().saturating_mul(above) / lines);
-}
-
-#[cfg(test)]
-mod tests {
-    use wasm_bindgen_test::wasm_bindgen_test as test;
-
-    use super::*;
-
-    #[test]
-    fn the_lesson_of_the_beginning_is_proved() {
-        let checked = LessonCheck::of(STARTER);
-        assert!(checked.lesson.is_some() && checked.findings.is_empty(), "{checked:?}");
-        assert_eq!(checked.cards, ["A small tensor: a question", "Exercise: another type: an exercise"]);
-    }
-
-    #[test]
-    fn an_untrue_claim_and_an_unproved_number_have_their_lines() {
-        let untrue =
-            LessonCheck::of(&STARTER.replace("more than size a => more", "less than size a => less"));
-        assert!(
-            untrue.lesson.is_none() && untrue.findings.first().is_some_and(|(line, _)| *line == 10),
-            "{untrue:?}"
-        );
-        // All errors at once, each with its line.
-        let worse = STARTER.replace("more than size a => more", "less than size a => less");
-        let worse = LessonCheck::of(
-            &worse.replace("goal: most_allocated", "goal: most_allocatd").replace("id: my-lesson", "id: My"),
-        );
-        assert_eq!(worse.headline, "This is not a lesson yet: 3 errors.");
-        assert_eq!(worse.findings.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 10, 33]);
-        let unproved = LessonCheck::of(&STARTER.replace("than it needs.", "than it needs, by 17 MiB."));
-        assert!(unproved.lesson.is_some() && unproved.findings.len() == 1, "{unproved:?}");
-    }
 }

@@ -74,37 +74,51 @@ impl LessonEditor {
     }
 }
 
-/// The beginning of the line before a solution in Python.
+/// The beginnings of the lines before a solution and before the reader's lines in Python.
 const SOLUTION: &str = "```python solution";
+const START: &str = "```python start";
 
 impl LessonEditor {
-    /// Runs the solution of the exercise, if it is in Python, and says which goal it misses. The text of the lesson
-    /// proves a solution in the small language.
+    /// Runs the solution of the exercise, if it is in Python, and says which goal it misses; then the start, which
+    /// must miss a goal. The text of the lesson proves both in the small language.
     fn run_solution(self) {
         let lesson = self.checked.with_untracked(|checked| checked.lesson.clone());
         let exercise = lesson.and_then(|lesson| lesson.cards.iter().find_map(|card| card.exercise.clone()));
         let Some(exercise) = exercise.filter(|exercise| exercise.language == ExerciseLanguage::Python) else {
             return;
         };
-        let Some(answer) = exercise.solution().map(|lines| exercise.with_region(lines)) else { return };
         let before = untrack(|| self.whole());
         self.said.set("The solution runs.".to_owned());
         spawn_local(async move {
             let say = move |words: String| drop(self.said.try_set(words));
-            let grade = grade_answer(&exercise, answer, move |bytes| say(loading_sentence(bytes))).await;
+            let loading = move |bytes| say(loading_sentence(bytes));
+            let mut found = None;
+            if let Some(answer) = exercise.solution().map(|lines| exercise.with_region(lines)) {
+                let why = match grade_answer(&exercise, answer, loading).await {
+                    Ok(grade) if grade.is_passed => None,
+                    Ok(grade) => Some(grade.sentence),
+                    Err(why) => Some(sentence(&why)),
+                };
+                found = why.map(|why| (SOLUTION, "its solution does not solve the exercise", why));
+            }
+            if found.is_none() {
+                let grade = grade_answer(&exercise, exercise.start().to_owned(), loading).await;
+                let why = "These lines meet all goals: a student who changes nothing passes.".to_owned();
+                found = grade.is_ok_and(|grade| grade.is_passed).then_some((
+                    START,
+                    "its exercise is solved before the reader begins",
+                    why,
+                ));
+            }
             // The author may have written on, or left the editor.
             if untrack(|| self.try_whole()).as_ref() != Some(&before) {
                 return;
             }
             say(String::new());
-            let why = match grade {
-                Ok(grade) if grade.is_passed => return,
-                Ok(grade) => grade.sentence,
-                Err(why) => sentence(&why),
-            };
-            let at = before.lines().position(|line| line.starts_with(SOLUTION)).unwrap_or_default();
+            let Some((block, what, why)) = found else { return };
+            let at = before.lines().position(|line| line.starts_with(block)).unwrap_or_default();
             self.checked.update(|checked| {
-                checked.headline = String::from("It plays, but its solution does not solve the exercise.");
+                checked.headline = format!("It plays, but {what}.");
                 checked.findings.insert(0, (u32::try_from(at).unwrap_or_default().saturating_add(1), why));
             });
         });
