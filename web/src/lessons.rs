@@ -36,6 +36,9 @@ use crate::run::Run;
 use crate::session::{Feature, Source};
 use crate::surface::pixels;
 
+/// The storage key of the plan that a teacher made last.
+pub(crate) const PLAN_KEY: &str = "blockyard.class-plan";
+
 /// The card of the open lesson, with the reader's answer and exercise on the card.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LessonState {
@@ -136,6 +139,7 @@ impl LessonSignals {
             progress: RwSignal::new(progress::recall()),
             given_answers: RwSignal::new(question::recall()),
             last_card: RwSignal::new(progress::recall_last()),
+            class_plan: RwSignal::new(browser::recall(PLAN_KEY).unwrap_or_default()),
             ..Self::default()
         }
     }
@@ -363,7 +367,10 @@ impl Feature<LessonSignals> {
             return self.show_card(0);
         }
         match self.neighbor(true) {
-            Some(next) => self.open_planned(next, CardPlace::FIRST, !self.is_presented()),
+            Some(next) => {
+                let first = CardPlace::At(if self.is_presented() { next.first_card() } else { 0 });
+                self.open_planned(next, first, !self.is_presented());
+            }
             None => self.session.navigation().go_to(Place::Lessons),
         }
     }
@@ -413,7 +420,8 @@ impl Feature<LessonSignals> {
         let first = plan.presented().next().cloned();
         if let Some(first) = first {
             self.plan.set(plan);
-            self.open_planned(first, CardPlace::FIRST, false);
+            let card = CardPlace::At(first.first_card());
+            self.open_planned(first, card, false);
             self.present();
         }
     }

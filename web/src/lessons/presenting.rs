@@ -1,7 +1,7 @@
 //! A lesson before a class, in a lecture room: the whole screen, large letters.
 
 use blockyard_figure::PlayerAction;
-use blockyard_lessons::{BREAK_MINUTES, ExerciseUse, Plan};
+use blockyard_lessons::{BREAK_MINUTES, ExerciseUse, Plan, PlannedLesson};
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
@@ -142,24 +142,41 @@ impl Feature<LessonSignals> {
         }
     }
 
-    /// Whether the card is the exercise of a presented lesson that the plan makes homework. Reads signals.
-    fn is_homework(self, lesson: &OpenLesson, card: usize) -> bool {
+    /// Whether the plan of a presentation leaves the card out, or makes its exercise homework. Reads signals.
+    fn is_left_out(self, lesson: &OpenLesson, card: usize) -> bool {
         let is_exercise = lesson.cards.get(card).is_some_and(|card| card.exercise.is_some());
-        let exercise = self.plan.with(|plan| plan.lesson(&lesson.id).map(|planned| planned.exercise));
+        let is_out = |planned: &PlannedLesson| {
+            planned.leaves_out(card) || (is_exercise && planned.exercise != ExerciseUse::InClass)
+        };
         self.presenting.get() != Presentation::No
-            && is_exercise
-            && exercise.is_some_and(|exercise| exercise != ExerciseUse::InClass)
+            && self.plan.with(|plan| plan.lesson(&lesson.id).is_some_and(is_out))
     }
 
-    /// The card after this one; a presentation leaves homework out. Reads signals.
+    /// The cards, in their order, that are shown. Reads signals.
+    fn shown_cards(self, lesson: &OpenLesson) -> impl DoubleEndedIterator<Item = usize> {
+        (0..lesson.cards.len()).filter(move |card| !self.is_left_out(lesson, *card))
+    }
+
+    /// The card after this one, of those that are shown. Reads signals.
     pub(crate) fn next_card(self, lesson: &OpenLesson, card: usize) -> Option<usize> {
-        (card + 1..lesson.cards.len()).find(|card| !self.is_homework(lesson, *card))
+        self.shown_cards(lesson).find(|other| *other > card)
     }
 
-    /// The last card; a presentation leaves homework out.
+    /// The card before this one, of those that are shown.
+    pub(crate) fn card_before(self, card: usize) -> Option<usize> {
+        let lesson = untrack(|| self.session.open_lesson())?;
+        untrack(|| self.shown_cards(&lesson).rfind(|other| *other < card))
+    }
+
+    /// The number of the card, and how many are shown: `Card 3 of 9`. Reads signals.
+    pub(crate) fn card_position(self, lesson: &OpenLesson, card: usize) -> String {
+        let shown = self.shown_cards(lesson).filter(|other| *other <= card).count();
+        format!("Card {shown} of {}", self.shown_cards(lesson).count())
+    }
+
+    /// The last card that is shown.
     pub(super) fn last_card_of(self, lesson: &OpenLesson) -> usize {
-        let cards = 0..lesson.cards.len();
-        untrack(|| cards.into_iter().rev().find(|card| !self.is_homework(lesson, *card))).unwrap_or(0)
+        untrack(|| self.shown_cards(lesson).next_back()).unwrap_or(0)
     }
 
     /// How long the presentation has taken, and how long it and its lesson may take. Reads signals.

@@ -177,7 +177,7 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
             let lessons = session.lessons();
             let is_at_end = lessons.presenting.get_untracked() == Presentation::AtEnd;
             lessons.presenting.set(Presentation::Shown);
-            match lessons.state.with_untracked(|state| state.card).checked_sub(1) {
+            match lessons.card_before(lessons.state.with_untracked(|state| state.card)) {
                 // The last card lies below the slide.
                 _ if is_at_end => {}
                 Some(before) => lessons.show_card(before),

@@ -10,7 +10,7 @@ use blockyard_lessons::{LECTURES, Plan, PlannedLesson, without_solutions};
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::link::{LinkTarget, packed, unpacked};
+use crate::link::{Link, LinkTarget, packed, unpacked};
 use crate::navigation::{Place, TeachersPage};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
@@ -78,6 +78,13 @@ fn class_buttons(session: Session) -> AnyView {
         browser::copy(&students_address(&now()));
         session.show_note("The link for students is copied: lessons, exercises and homework.");
     });
+    let own_link = click(move || {
+        let class_plan = Some(now().to_string());
+        let hash =
+            Link { class_plan, ..LinkTarget::Place(Place::Teachers(TeachersPage::Plan)).into() }.write();
+        browser::copy(&format!("{}#{hash}", browser::address()));
+        session.show_note("The link of this plan is copied, for you and other teachers. A lesson of yours is in it with its solutions.");
+    });
     let present = click(move || session.lessons().present_plan(now()));
     let unprinted = text(move || {
         let plan = chosen_plan(session);
@@ -93,7 +100,8 @@ fn class_buttons(session: Session) -> AnyView {
         <div class="cluster" data-testid="class-buttons">
             <button type="button" class="primary large" data-testid="present-class" disabled=is_off on:click=present>"Present"</button>
             <button type="button" class="large" data-testid="class-sheet" disabled=is_off on:click=sheet>"Print sheets and keys"</button>
-            {button("large", "copy-plan", "Copy link for students", "One address, with the lessons, exercises and homework", link)}
+            {button("large", "copy-plan", "Copy link for students", "One address, with the lessons, exercises and homework, without solutions", link)}
+            {button("large", "copy-own-plan", "Copy link for teachers", "This plan, to be opened and changed on another machine", own_link)}
         </div>
         <p class="quiet" data-testid="unprinted" hidden=is_all>{unprinted}</p>
     }

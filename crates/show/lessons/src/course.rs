@@ -86,7 +86,23 @@ pub struct PlannedLesson {
     pub is_at_home: bool,
     /// Where the exercise is solved; never in class if the lesson is read at home.
     pub exercise: ExerciseUse,
+    /// The cards that a presentation leaves out, in their order.
+    pub without: Vec<UnpresentedCard>,
 }
+
+/// A card that a plan leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnpresentedCard {
+    /// The index of the card, from 0.
+    pub card: usize,
+    /// Whether the card has a question, which takes a class a minute more.
+    pub is_asking: bool,
+}
+
+/// The word of a plan before the cards that a presentation leaves out, counted from 1: `without-3-5q`.
+const WITHOUT: &str = "without-";
+/// The letter after the number of a card with a question.
+const ASKING: char = 'q';
 
 /// How many minutes a class needs to solve an exercise.
 pub const EXERCISE_MINUTES: u32 = 8;
@@ -124,7 +140,11 @@ impl PlannedLesson {
                 "only" => planned.used(is_at_home, Some(ExerciseUse::LeftOut)),
                 // The word of former plans, which are in links.
                 "read" => planned.used(true, Some(ExerciseUse::LeftOut)),
-                _ => planned,
+                other => {
+                    let cards = other.strip_prefix(WITHOUT).unwrap_or_default().split('-');
+                    let without = cards.filter_map(UnpresentedCard::from_text);
+                    Self { without: planned.without.iter().copied().chain(without).collect(), ..planned }
+                }
             };
         }
         Some(planned)
@@ -141,6 +161,16 @@ impl PlannedLesson {
         Self { is_at_home, exercise, ..self }
     }
 
+    /// Whether a presentation leaves a card out, counted from 0.
+    pub fn leaves_out(&self, card: usize) -> bool {
+        self.without.iter().any(|left| left.card == card)
+    }
+
+    /// The first card, from 0, that is presented.
+    pub fn first_card(&self) -> usize {
+        (0..=self.without.len()).find(|card| !self.leaves_out(*card)).unwrap_or(0)
+    }
+
     /// The name that people see.
     pub fn title(&self) -> &str {
         self.own.as_ref().map_or_else(|| title_of(&self.id), |own| own.title.as_str())
@@ -152,6 +182,8 @@ impl PlannedLesson {
             return 0;
         }
         let minutes = self.own.as_ref().map_or_else(|| class_minutes(&self.id), |own| own.minutes);
+        let left_out: u32 = self.without.iter().map(|left| 1 + u32::from(left.is_asking)).sum();
+        let minutes = minutes.saturating_sub(left_out).max(1);
         if self.exercise == ExerciseUse::InClass { minutes.saturating_add(EXERCISE_MINUTES) } else { minutes }
     }
 }
@@ -168,7 +200,21 @@ impl std::fmt::Display for PlannedLesson {
             ExerciseUse::InClass => ":exercise",
             ExerciseUse::Homework => "",
             ExerciseUse::LeftOut => ":only",
-        })
+        })?;
+        for (place, left) in self.without.iter().enumerate() {
+            let before = if place == 0 { format!(":{WITHOUT}") } else { "-".to_owned() };
+            let asking = if left.is_asking { ASKING.to_string() } else { String::new() };
+            write!(f, "{before}{}{asking}", left.card + 1)?;
+        }
+        Ok(())
+    }
+}
+
+impl UnpresentedCard {
+    /// Reads `5`, or `5q` for a card with a question.
+    fn from_text(text: &str) -> Option<Self> {
+        let card = text.trim_end_matches(ASKING).parse::<usize>().ok()?.checked_sub(1)?;
+        Some(Self { card, is_asking: text.ends_with(ASKING) })
     }
 }
 
@@ -240,7 +286,8 @@ pub const LECTURES: [Lecture; 3] = [
 
 impl Plan {
     /// The plan of a text such as `tensor,fragmentation:exercise,nvidia-smi:home`. After the id of a lesson, the
-    /// word `home` has it read at home; `exercise` has its exercise solved in class, and `only` by nobody. A
+    /// word `home` has it read at home; `exercise` has its exercise solved in class, and `only` by nobody;
+    /// `without-3-5q` presents it without the cards 3 and 5, the second of which asks a question. A
     /// lesson of a teacher's own is `id/minutes/source/title`. Lessons that are not known, and those that come
     /// again, are left out.
     #[must_use]

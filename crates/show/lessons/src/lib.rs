@@ -76,8 +76,8 @@ mod text;
 
 pub use course::{
     BREAK_MINUTES, CourseLesson, CoursePart, EXERCISE_MINUTES, ExerciseUse, LECTURES, Lecture, LessonFile,
-    OwnLesson, PARTS, Plan, PlannedLesson, class_minutes, class_task, course, current_id, glossary, lessons,
-    title_of,
+    OwnLesson, PARTS, Plan, PlannedLesson, UnpresentedCard, class_minutes, class_task, course, current_id,
+    glossary, lessons, title_of,
 };
 pub use document::without_solutions;
 pub use error::{KnownNames, LessonError, LessonErrorKind, MeasureError};

@@ -386,6 +386,27 @@ fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
 }
 
 #[test]
+fn a_plan_leaves_cards_out_and_the_browser_offers_it_again() -> Result<()> {
+    at("/#teachers&class=tensor", LAPTOP, |page| {
+        page.reduced_motion(true)?;
+        page.wait_text(&id("plan-sum"), "15 min,")?;
+        page.click("[data-testid=plan-rows] li:first-child summary")?;
+        page.wait_for(&id("plan-card"))?;
+        page.check_accessible()?;
+        page.click(&id("plan-card"))?;
+        page.wait_until("location.hash.startsWith('#teachers&class=tensor:without-1')")?;
+        page.goto("/?again#teachers")?;
+        page.wait_text("[data-testid=plan-rows] li:first-child summary", "Without 1 card")?;
+        page.click(&id("present-class"))?;
+        page.wait_until("location.hash.startsWith('#lesson=tensor&card=2')")?;
+        page.wait_text(&id("card-position"), "Card 1 of")?;
+        // There is no card before it.
+        page.press(Key::PageUp)?;
+        page.wait_until("location.hash.startsWith('#lesson=tensor&card=2')").map(drop)
+    })
+}
+
+#[test]
 fn a_plan_has_the_teacher_s_own_lesson() -> Result<()> {
     at("/#make-lesson", LAPTOP, |page| {
         page.reduced_motion(true)?;

@@ -94,10 +94,9 @@ fn content(session: Session) -> String {
     let Some(shown) = lesson.cards.get(card) else { return String::new() };
     let title = |card: &PlayedCard| escaped(&plain(&card.title));
     let mut html = format!(
-        "<section><h1>{}, card {} of {}: {}</h1>",
+        "<section><h1>{}, {}: {}</h1>",
         escaped(&lesson.title),
-        card + 1,
-        lesson.cards.len(),
+        lessons.card_position(&lesson, card).to_lowercase(),
         title(shown)
     );
     if let Some(question) = &shown.question {

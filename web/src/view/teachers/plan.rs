@@ -3,16 +3,21 @@
 use blockyard_figure::escaped;
 use blockyard_lessons::{
     BREAK_MINUTES, EXERCISE_MINUTES, ExerciseUse, LECTURES, Lecture, Lesson, OwnLesson, PlannedLesson,
-    class_task, course,
+    PlayedCard, PlayedLesson, UnpresentedCard, class_task, course, lessons, plain,
 };
+use blockyard_record::counted;
+use leptos::ev;
 use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::HtmlDetailsElement;
 
 use super::{card_link, chosen_plan, class_buttons, cluster, marked};
 use crate::browser;
-use crate::link::{MAX_ADDRESS_CHARS, packed};
+use crate::lessons::PLAN_KEY;
+use crate::link::{MAX_ADDRESS_CHARS, packed, unpacked};
 use crate::navigation::Place;
 use crate::session::Session;
-use crate::view::kit::{button, choice, choices, click, flag, select, text};
+use crate::view::kit::{button, choice, choices, click, flag, on, select, text};
 use crate::view::make_lesson::{self, open_file};
 
 pub(super) fn plan(session: Session) -> Vec<AnyView> {
@@ -32,7 +37,7 @@ pub(super) fn plan(session: Session) -> Vec<AnyView> {
     });
     let to_editor = click(move || session.navigation().go_to(Place::MakeLesson));
     let minutes = format!(
-        "<p class=\"quiet\">Minutes with a class: one for a card, one more for a question, {EXERCISE_MINUTES} for an exercise. The address of this page keeps the plan. The lesson that you make has a row above.</p>"
+        "<p class=\"quiet\">Minutes with a class: one for a card, one more for a question, {EXERCISE_MINUTES} for an exercise. This browser keeps the plan, and so does the address of this page. The lesson that you make has a row above.</p>"
     );
     vec![
         choices("Begin with a lecture", false.into(), lectures),
@@ -49,9 +54,8 @@ pub(super) fn plan(session: Session) -> Vec<AnyView> {
 
 /// The button that begins a plan with one of the lectures.
 fn lecture_button(session: Session, lecture: &'static Lecture) -> AnyView {
-    let class_plan = session.lessons().class_plan;
     let is_chosen = flag(move || chosen_plan(session).to_string() == lecture.plan);
-    choice(lecture.id, lecture.title, is_chosen, click(move || class_plan.set(lecture.plan.to_owned())))
+    choice(lecture.id, lecture.title, is_chosen, click(move || keep(session, lecture.plan.to_owned())))
 }
 
 /// The lesson of the teacher's own: that of the editor, else that of the plan. A plan with an earlier text of the
@@ -79,7 +83,7 @@ fn planned_of(text: &str) -> Option<PlannedLesson> {
     let exercise = if lesson.has_exercise() { ExerciseUse::Homework } else { ExerciseUse::LeftOut };
     let id = lesson.id().to_owned();
     let is_other = PlannedLesson::of_course(&id).is_none();
-    is_other.then_some(PlannedLesson { id, own: Some(own), is_at_home: false, exercise })
+    is_other.then_some(PlannedLesson { id, own: Some(own), is_at_home: false, exercise, without: Vec::new() })
 }
 
 /// Takes a lesson into the plan, or leaves it out.
@@ -91,7 +95,14 @@ fn choose(session: Session, id: &str, planned: Option<PlannedLesson>) {
         );
     }
     // An empty text means that none was chosen yet.
-    session.lessons().class_plan.set(if text.is_empty() { "none".to_owned() } else { text });
+    keep(session, if text.is_empty() { "none".to_owned() } else { text });
+}
+
+/// Takes the text of a plan, which this browser offers again. A plan that came in a link is kept once it is
+/// changed.
+fn keep(session: Session, text: String) {
+    browser::remember(PLAN_KEY, &text);
+    session.lessons().class_plan.set(text);
 }
 
 const PRESENT: &str = "present";
@@ -146,6 +157,7 @@ fn row(session: Session, lesson: PlannedLesson) -> AnyView {
             let exercise = EXERCISES.iter().find(|row| row.1 == value).map(|row| row.0);
             change(&|planned| Some(planned.clone().used(planned.is_at_home, exercise)));
         });
+    let cards = cards_of(session, lesson, planned);
     let is_out = flag(move || !has_exercise || planned.with(Option::is_none));
     view! {
         <li><div role="group" aria-label=title>
@@ -154,7 +166,75 @@ fn row(session: Session, lesson: PlannedLesson) -> AnyView {
             <span><span hidden=is_out>{of_exercise}</span></span>
             <span>{minutes}</span>
             <p class="quiet" hidden=flag(move || minutes.with(String::is_empty))>{class_task(&id)}</p>
+            {cards}
         </div></li>
     }
     .into_any()
+}
+
+/// The cards of a presented lesson, folded away, each of which may be left out. The exercise has its own list.
+fn cards_of(
+    session: Session,
+    lesson: StoredValue<PlannedLesson>,
+    planned: Memo<Option<PlannedLesson>>,
+) -> AnyView {
+    let is_open = RwSignal::new(false);
+    let toggle = on(move |event: ev::Event| {
+        let details = event.target().and_then(|target| target.dyn_into::<HtmlDetailsElement>().ok());
+        is_open.set(details.is_some_and(|details| details.open()));
+    });
+    let words = text(move || {
+        let count = planned.with(|planned| planned.as_ref().map_or(0, |planned| planned.without.len()));
+        if count == 0 { "All its cards".to_owned() } else { format!("Without {}", counted(count, "card")) }
+    });
+    let content = move || is_open.get().then(|| card_checks(session, lesson, planned));
+    let is_out = flag(move || planned.with(|planned| planned.as_ref().is_none_or(|it| it.is_at_home)));
+    view! {
+        <details class="plan-cards" hidden=is_out on:toggle=toggle>
+            <summary>{words}</summary>
+            {content}
+        </details>
+    }
+    .into_any()
+}
+
+fn card_checks(
+    session: Session,
+    lesson: StoredValue<PlannedLesson>,
+    planned: Memo<Option<PlannedLesson>>,
+) -> Vec<AnyView> {
+    let Some(played) = lesson.with_value(played) else { return Vec::new() };
+    let last = played.cards.iter().filter(|card| card.exercise.is_none()).count().saturating_sub(1);
+    let cards = played.cards.iter().enumerate().filter(|(_, card)| card.exercise.is_none());
+    let row = |(card, played): (usize, &PlayedCard)| {
+        let left = UnpresentedCard { card, is_asking: played.question.is_some() };
+        let is_shown =
+            flag(move || planned.with(|planned| planned.as_ref().is_some_and(|it| !it.leaves_out(card))));
+        let change = on(move |event: ev::Event| {
+            let Some(mut now) = planned.get_untracked() else { return };
+            now.without.retain(|other| other.card != card);
+            // A lesson that is presented keeps a card.
+            if !event_target_checked(&event) && now.without.len() < last {
+                now.without.push(left);
+                now.without.sort_unstable();
+            }
+            choose(session, &now.id.clone(), Some(now));
+        });
+        let words = format!("{}. {}", card + 1, plain(&played.title));
+        view! {
+            <label class="check">
+                <input type="checkbox" data-testid="plan-card" prop:checked=is_shown on:change=change />
+                {words}
+            </label>
+        }
+        .into_any()
+    };
+    cards.map(row).collect()
+}
+
+/// The lesson with its runs.
+fn played(planned: &PlannedLesson) -> Option<PlayedLesson> {
+    let own = planned.own.as_ref().and_then(|own| unpacked(&own.source).ok());
+    let text = own.or_else(|| Some(lessons().iter().find(|file| file.id == planned.id)?.text.to_owned()))?;
+    Lesson::parse(&text).ok()?.play().ok()
 }

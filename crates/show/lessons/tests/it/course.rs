@@ -271,6 +271,13 @@ fn a_plan_is_a_text_that_can_be_changed() {
     assert_eq!((none.to_string().as_str(), none.minutes()), ("tensor:only,reserved:home:only", 20));
     assert_eq!(Plan::from_text("tensor:home:exercise").to_string(), "tensor:home");
     assert_eq!(none.presented().count(), 1);
+    // Cards may be left out, and so their minutes.
+    let text = "tensor:exercise:without-1-3-5q";
+    let shorter = Plan::from_text(text);
+    let tensor = shorter.lesson("tensor").unwrap();
+    assert_eq!((shorter.to_string().as_str(), tensor.minutes(), tensor.first_card()), (text, 15 - 4 + 8, 1));
+    assert_eq!([0, 1, 2, 4].map(|card| tensor.leaves_out(card)), [true, false, true, true]);
+    assert_eq!(Plan::from_text("tensor:without-:without-0-x").to_string(), "tensor");
     assert_eq!(
         none.homework_sentence().unwrap(),
         "Homework: lesson \"Allocated and reserved\" without exercise."
