@@ -3,6 +3,7 @@
 mod answer;
 mod bars;
 mod chapter;
+mod curve;
 mod exercise_run;
 mod over_time;
 mod question;
@@ -174,6 +175,7 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
                 </div>
                 {strip_title(session)}
                 {scrubber(session)}
+                {curve::projected_curve(session)}
                 {stage(session, false)}
                 {categories(
                     Memo::new(move |_| session.lessons().categories()),
@@ -258,7 +260,9 @@ fn step_line(session: Session) -> AnyView {
 }
 
 fn card_view(session: Session, lesson: &PtrEq<OpenLesson>, card: usize) -> Option<AnyView> {
-    let (played, count) = (lesson.cards.get(card)?, lesson.cards.len());
+    let played = lesson.cards.get(card)?;
+    let counted = lesson.clone();
+    let position = text(move || session.lessons().card_position(&counted, card));
     let question = played.question.clone().map(|question| question::question_view(session, question));
     let exercise = played.exercise.clone().map(|exercise| exercise_view(session, exercise));
     let sliders = slider::sliders(session, &lesson.sliders, card);
@@ -276,7 +280,7 @@ fn card_view(session: Session, lesson: &PtrEq<OpenLesson>, card: usize) -> Optio
     let is_unanswered =
         flag(move || has_question && !session.lessons().state.with(|state| state.is_revealed));
     let view = view! {
-        <p class="quiet" data-testid="card-position">{format!("Card {} of {count}", card + 1)}</p>
+        <p class="quiet" data-testid="card-position">{position}</p>
         <h2 data-testid="card-title" tabindex="-1">
             {move || {
                 if is_unanswered.get() {

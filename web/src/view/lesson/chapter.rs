@@ -36,7 +36,7 @@ const GRADIENTS: usize = 1;
 const ACTIVATIONS: usize = 3;
 
 /// A run of fewer steps than this has no figure over time.
-const FEW_STEPS: usize = 20;
+pub(super) const FEW_STEPS: usize = 20;
 
 /// The chapter as the reader has set it; a handle that is copied freely.
 #[derive(Clone, Copy)]
