@@ -277,7 +277,9 @@ fn a_presented_chapter_has_its_sliders_and_keeps_their_places() -> Result<()> {
         page.press('s')?;
         page.wait_until("document.activeElement.type === 'range'")?;
         page.press(Key::Right)?;
-        page.wait_until("!document.querySelector('[data-testid=card-body]').textContent.includes('batch of 8 ')")?;
+        page.wait_until(
+            "!document.querySelector('[data-testid=card-body]').textContent.includes('batch of 8 ')",
+        )?;
         page.wait_until("document.activeElement.type === 'range'")?;
         page.wait_until(&format!("{reserved} !== {before}"))?;
         page.wait_until("/^#lesson=training&card=2&sliders=batch:9$/.test(location.hash)")?;
