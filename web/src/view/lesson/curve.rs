@@ -36,7 +36,7 @@ pub(super) fn projected_curve(session: Session) -> AnyView {
         let run = session.run.get();
         let step = session.player.with(|player| player.steps);
         let (last, highest) = (session.lessons().hidden_after(), run.series.peaks().1);
-        let read = ReadRun { last, highest, groups: groups.get() };
+        let read = ReadRun { last, highest, groups: groups.get(), before: Vec::new() };
         let factor = (size.height_px / 11.0 / LETTER_PX).clamp(1.0, 2.4);
         let laid_out = Size { width_px: size.width_px / factor, height_px: size.height_px / factor };
         Some(read_timeline(&run.series, &run.recording, &read, step, laid_out).scaled(factor))

@@ -25,6 +25,7 @@ pub(crate) fn set_file(file: Option<Py<PyString>>) {
 
 /// Sets the lines of the program that its reader wrote: the first, counted from 1, and the line after the
 /// last.
+#[cfg(target_os = "emscripten")]
 pub(crate) fn set_own_lines(own: Option<(u32, u32)>) {
     OWN_LINES.set(own);
 }
