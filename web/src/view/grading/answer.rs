@@ -94,7 +94,7 @@ pub(super) async fn grade(
 
 /// Runs a whole answer.
 async fn run(class: ClassSignals, (name, id): (&str, &str), exercise: &Exercise, text: String) -> Graded {
-    let lines = exercise.own_lines(&text).join("\n");
+    let lines = exercise.own_text(&text).join("\n");
     let is_start = written(&lines).eq(written(&region(exercise)));
     let grade = grade_answer(exercise, text, move |bytes| class.loading.set(Some(bytes))).await;
     class.loading.set(None);
