@@ -63,18 +63,24 @@ fn files_of_a_class() -> Vec<(String, String)> {
     files
 }
 
+/// The same solution as a link, a link in a shortcut and in a mail, and the reader's own lines alone.
+fn solved_otherwise(page: &Page) -> Result<Vec<(String, String)>> {
+    let link = page.execute_async(LINK, &[json!(SOLVED)])?;
+    let link = link.as_str().unwrap_or_default();
+    Ok(vec![
+        ("link.txt".to_owned(), format!("{link}\n")),
+        ("anna.url".to_owned(), format!("[InternetShortcut]\r\nURL={link}\r\n")),
+        ("bo.eml".to_owned(), format!("Subject: pools\n\nMy answer is {link}.\n\nBo")),
+        ("carl.txt".to_owned(), SOLVED.to_owned()),
+    ])
+}
+
 #[test]
 fn the_files_of_a_class_are_graded_at_once_and_each_has_a_row() -> Result<()> {
     at("/#teachers=hand-out", LAPTOP, |page| {
         page.wait_for(&id("grade-files"))?;
         let mut files = files_of_a_class();
-        let link = page.execute_async(LINK, &[json!(SOLVED)])?;
-        let link = link.as_str().unwrap_or_default();
-        files.push(("link.txt".to_owned(), format!("{link}\n")));
-        files.push(("anna.url".to_owned(), format!("[InternetShortcut]\r\nURL={link}\r\n")));
-        files.push(("bo.eml".to_owned(), format!("Subject: pools\n\nMy answer is {link}.\n\nBo")));
-        // The student's own lines, without those of the task.
-        files.push(("carl.txt".to_owned(), SOLVED.to_owned()));
+        files.extend(solved_otherwise(page)?);
         page.execute(HAND_IN, &[json!(files)])?;
         wait_long(page, &id("grade-progress"), "64 of 64 files graded, 58 passed, 3 could not be graded.")?;
         let table = rows(page)?;
