@@ -148,12 +148,19 @@ fn python_with_pytorch(workspace: &Workspace) -> Result<String, StageOutcome> {
     Err(StageOutcome::Skipped(format!("{python} has no PyTorch 2.11.0; BLOCKYARD_PYTHON names one that has")))
 }
 
-/// Runs four recorded programs by a dry run, if a PyTorch of their release is installed.
+/// Runs the tests over PyTorch and four recorded programs by a dry run, if a PyTorch of their release is
+/// installed.
 fn short_dry_run(workspace: &Workspace) -> Result<StageOutcome> {
     let python = match python_with_pytorch(workspace) {
         Ok(python) => python,
         Err(skipped) => return Ok(skipped),
     };
+    workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
+    let library = workspace.root().join("target/debug/libblockyard_standin.so");
+    let packages = ["blockyard-dry-run", "blockyard-standin", "blockyard-watch", "blockyard-cli"];
+    let mut cargo = workspace.cargo(["test", "--no-fail-fast"]);
+    cargo.args(packages.iter().flat_map(|package| ["--package", package]));
+    workspace::run(cargo.env("TORCH", &python).env("BLOCKYARD_STANDIN", library))?;
     let programs = ["moe_hash", "converge", "guards", "distributions"];
     let files = programs.map(|name| format!("tests/fixtures/values/{name}.json.gz"));
     truth::dry_run(workspace, ["--python".to_owned(), python].into_iter().chain(files))?;

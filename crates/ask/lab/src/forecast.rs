@@ -52,11 +52,11 @@ enum End {
 
 impl<'a> Forecaster<'a> {
     /// `None` if no iterations are known, or the last whole ones are not equal but for steps of their sizes.
-    pub(crate) fn of(run: &'a Run, grows: &Leaks) -> Option<Self> {
-        if !grows.has_known_iterations {
+    pub(crate) fn of(run: &'a Run, leaks: &Leaks) -> Option<Self> {
+        if !leaks.has_known_iterations {
             return None;
         }
-        Self::of_ends(run, &grows.ends)
+        Self::of_ends(run, &leaks.ends)
     }
 
     /// As [`Forecaster::of`], of a run whose iterations end here. The last one may be cut off.
@@ -74,11 +74,11 @@ impl<'a> Forecaster<'a> {
     pub(crate) fn to_failure(
         cut: &'a Run,
         conditions: &Conditions,
-        grows: &Leaks,
+        leaks: &Leaks,
         on_done: OnDone,
     ) -> Result<Option<Self>, LabError> {
-        let Some(forecaster) = Self::of(cut, grows) else { return Ok(None) };
-        let failed = grows.answer.boundaries.len() as u64;
+        let Some(forecaster) = Self::of(cut, leaks) else { return Ok(None) };
+        let failed = leaks.answer.boundaries.len() as u64;
         let agrees = match forecaster.forecast(conditions, on_done)? {
             Some(Forecast::Fails { iteration, at_upper_bound, is_estimate: false, .. }) => {
                 iteration <= failed && at_upper_bound.is_none_or(|upper| failed <= upper)
@@ -119,7 +119,7 @@ impl<'a> Forecaster<'a> {
         let mut ends = Vec::new();
         for fixed in self.run.fixed_conditions(conditions) {
             match self.end(&fixed, on_done) {
-                Ok(Some(end)) => ends.push(self.of_end(&end, &fixed)),
+                Ok(Some(end)) => ends.push(self.forecast_of(&end, &fixed)),
                 Ok(None) | Err(LabError::Config(_)) => return Ok(None),
                 Err(error) => return Err(error),
             }
@@ -138,7 +138,7 @@ impl<'a> Forecaster<'a> {
         }))
     }
 
-    fn of_end(&self, end: &End, fixed: &FixedConditions) -> Forecast {
+    fn forecast_of(&self, end: &End, fixed: &FixedConditions) -> Forecast {
         match *end {
             End::Repeats => Forecast::Finishes,
             End::Fails { iteration, request } => {
@@ -188,7 +188,7 @@ impl<'a> Forecaster<'a> {
     /// # Errors
     ///
     /// [`LabError::Cancelled`].
-    pub(crate) fn grows(&self, conditions: &Conditions, on_done: OnDone) -> Result<bool, LabError> {
+    pub(crate) fn leaks(&self, conditions: &Conditions, on_done: OnDone) -> Result<bool, LabError> {
         const GROUPS: usize = 64;
         let groups = GROUPS.min((MAX_REQUESTS / self.periodic.group).max(4));
         let Some(run) = self.periodic.requests(groups).map(|requests| self.run.continued(requests)) else {
@@ -388,8 +388,8 @@ mod tests {
     }
 
     fn forecast(run: &Run, conf: &str) -> Option<Forecast> {
-        let grows = leaks(run, &mut |_| ControlFlow::Continue(())).unwrap();
-        let forecaster = Forecaster::of(run, &grows)?;
+        let leaks = leaks(run, &mut |_| ControlFlow::Continue(())).unwrap();
+        let forecaster = Forecaster::of(run, &leaks)?;
         forecaster.forecast(&Conditions::with_conf(conf), &mut |_| ControlFlow::Continue(())).unwrap()
     }
 

@@ -40,13 +40,13 @@ impl Recommendation {
         let Some(forecaster) = forecaster else {
             return Ok(Self { best: ranked.first().copied(), ..found });
         };
-        let own_grows = !ranked.is_empty() && forecaster.grows(conditions, on_done)?;
+        let own_grows = !ranked.is_empty() && forecaster.leaks(conditions, on_done)?;
         for index in ranked.into_iter().take(MAX_FORECASTS) {
             let Some(row) = rows.get(index) else { continue };
             let under = conditions.and_conf(&row.conditions.conf);
             match forecaster.forecast(&under, on_done)? {
                 fails @ Some(Forecast::Fails { .. }) => found.passed_over.push((index, fails)),
-                _ if !own_grows && forecaster.grows(&under, on_done)? => {
+                _ if !own_grows && forecaster.leaks(&under, on_done)? => {
                     found.passed_over.push((index, None));
                 }
                 forecast => {
@@ -75,12 +75,12 @@ impl Recommendation {
         let failed = baseline.outcome_at_highest().and_then(|outcome| outcome.failed);
         if let Some(failed) = failed.or_else(|| baseline.outcome_at_lowest()?.failed) {
             let cut = run.until_failure(conditions, failed.saturating_add(1), on_done)?;
-            let grows = leaks(&cut, &mut |_progress| on_done(0))?;
-            let forecaster = Forecaster::to_failure(&cut, conditions, &grows, on_done)?;
+            let leaks = leaks(&cut, &mut |_progress| on_done(0))?;
+            let forecaster = Forecaster::to_failure(&cut, conditions, &leaks, on_done)?;
             return Self::of(forecaster.as_ref(), conditions, baseline, rows, on_done);
         }
-        let grows = leaks(run, &mut |_progress| on_done(0))?;
-        let forecaster = Forecaster::of(run, &grows);
+        let leaks = leaks(run, &mut |_progress| on_done(0))?;
+        let forecaster = Forecaster::of(run, &leaks);
         let forecaster = useful_forecaster(forecaster.as_ref(), run, conditions, baseline, on_done)?;
         Self::of(forecaster, conditions, baseline, rows, on_done)
     }
@@ -117,6 +117,6 @@ pub(crate) fn useful_forecaster<'a, 'b>(
     if own.is_device_known(run) {
         return Ok(Some(forecaster));
     }
-    let grows = matches!(forecaster.forecast(conditions, on_done)?, Some(Forecast::Fails { .. }));
-    Ok(Some(forecaster).filter(|_| !grows))
+    let leaks = matches!(forecaster.forecast(conditions, on_done)?, Some(Forecast::Fails { .. }));
+    Ok(Some(forecaster).filter(|_| !leaks))
 }

@@ -17,7 +17,7 @@ use crate::lifetimes::lifetimes;
 use crate::limited_run::FixedConditions;
 use crate::outcome::outcome;
 use crate::request_numbers::asks_for_memory;
-use crate::{Change, Conditions, LabError, LaterFailure, Leaks, RestOfIteration, RestSource, Run, leaks};
+use crate::{Change, Conditions, LabError, LaterFailure, Leaks, RestOfIteration, RestSource, Run};
 
 /// A run that failed, with the requests that come after the failed one.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct CompletedRun {
 }
 
 impl CompletedRun {
-    /// `cut` is the run up to the request that fails under the conditions, and `grows` what grows in it; `None` if
+    /// `cut` is the run up to the request that fails under the conditions, and `leaks` what grows in it; `None` if
     /// nothing shows what comes after the request.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl CompletedRun {
     pub(crate) fn of(
         run: &Run,
         cut: &Run,
-        grows: &Leaks,
+        leaks: &Leaks,
         failed: usize,
         on_done: OnDone,
     ) -> Result<Option<Self>, LabError> {
@@ -53,13 +53,13 @@ impl CompletedRun {
             return Ok(Some(Self { run, failed, from: RestSource::Recording, is_whole: true }));
         };
         let mut leaks_of = |run: &Run| {
-            leaks(run, &mut |progress| on_done(usize::try_from(progress.done).unwrap_or_default()))
+            crate::leaks(run, &mut |progress| on_done(usize::try_from(progress.done).unwrap_or_default()))
         };
         // Under other conditions a run fails earlier than it did.
         let until_last = if last > failed { Some(run.until(last.saturating_add(1))) } else { None };
         let grows_until_last = until_last.as_deref().map(&mut leaks_of).transpose()?;
-        let (cut, grows) = (until_last.as_deref().unwrap_or(cut), grows_until_last.as_ref().unwrap_or(grows));
-        let own = Iterations::of(cut, grows, Some(last));
+        let (cut, leaks) = (until_last.as_deref().unwrap_or(cut), grows_until_last.as_ref().unwrap_or(leaks));
+        let own = Iterations::of(cut, leaks, Some(last));
         let with = |rest: Vec<(Request, StackId)>, from, is_whole| {
             let run = run.with_rest(last.saturating_add(1), rest);
             Ok(Some(Self { run, failed, from, is_whole }))
@@ -68,8 +68,8 @@ impl CompletedRun {
             return with(rest, RestSource::Iteration(number), true);
         }
         for (device, other) in run.recorded.others.iter() {
-            let grows = leaks_of(other)?;
-            let others = Iterations::of(other, &grows, other.recorded_oom());
+            let leaks = leaks_of(other)?;
+            let others = Iterations::of(other, &leaks, other.recorded_oom());
             let mut pairs = own.iter().flat_map(|own| others.iter().map(move |other| (own, other)));
             if let Some((rest, is_whole)) = pairs.find_map(|(own, other)| own.rest_of(other)) {
                 return with(rest, RestSource::Device(u64::from(*device)), is_whole);
@@ -181,9 +181,9 @@ impl Equal {
 
 impl<'a> Iterations<'a> {
     /// The iterations as they are known, and as forward and backward passes show them.
-    fn of(run: &'a Run, grows: &Leaks, failed: Option<usize>) -> Vec<Self> {
-        let known = grows.has_known_iterations.then(|| {
-            let ends = grows.ends.split_last().map(|(_, ends)| ends).unwrap_or_default();
+    fn of(run: &'a Run, leaks: &Leaks, failed: Option<usize>) -> Vec<Self> {
+        let known = leaks.has_known_iterations.then(|| {
+            let ends = leaks.ends.split_last().map(|(_, ends)| ends).unwrap_or_default();
             std::iter::once(0).chain(ends.iter().copied()).collect::<Vec<usize>>()
         });
         let all = [known, iteration_starts(run, failed)];

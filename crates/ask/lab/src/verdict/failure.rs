@@ -97,13 +97,13 @@ struct FailedRun<'a> {
 impl FailedRun<'_> {
     /// The verdict in one sentence.
     fn headline(&self) -> String {
-        let Self { found, lines, growth: GrowthToFailure { leaks: grows, .. }, .. } = self;
+        let Self { found, lines, growth: GrowthToFailure { leaks, .. }, .. } = self;
         if let Some(line) = lines.first().filter(|_| self.is_leak) {
             return leak_headline(line);
         }
-        let is_repeated = grows.answer.steps == IterationSource::Repetition && !grows.has_known_iterations;
+        let is_repeated = leaks.answer.steps == IterationSource::Repetition && !leaks.has_known_iterations;
         let growing = match lines.first().filter(|_| is_repeated) {
-            Some(_) if grows.are_layers => kept_by_layers(lines, grows, found),
+            Some(_) if leaks.are_layers => kept_by_layers(lines, leaks, found),
             Some(line) => repeated_growth(line, found),
             None => None,
         };
@@ -112,11 +112,11 @@ impl FailedRun<'_> {
 
     /// The request that failed, and what grew before it.
     fn what_happened(&self, moments: &Moments<'_>) -> Vec<Finding> {
-        let Self { run, found, growth: GrowthToFailure { leaks: grows, .. }, .. } = self;
+        let Self { run, found, growth: GrowthToFailure { leaks, .. }, .. } = self;
         let happened = |text| Finding::new(FindingTopic::Happened, text).at(found.failure.request.request);
         let mut findings = vec![happened(found.failure.sentence.clone()), happened(what_was_asked(found))];
-        findings.extend(keeper_findings(&keepers(run, grows), found.failure.memory.allocated));
-        findings.extend(growth_findings(moments, self.lines, grows, &found.held));
+        findings.extend(keeper_findings(&keepers(run, leaks), found.failure.memory.allocated));
+        findings.extend(growth_findings(moments, self.lines, leaks, &found.held));
         findings
     }
 
@@ -281,25 +281,25 @@ fn without_earlier_iterations(
     run: &Run,
     conditions: &Conditions,
     found: &Autopsy,
-    grows: &Leaks,
+    leaks: &Leaks,
     on_progress: OnProgress,
 ) -> Result<Option<Change>, LabError> {
-    let Some(before) = grows.ends.iter().rev().nth(1).copied() else { return Ok(None) };
-    if grows.answer.growing.is_empty() || !grows.has_known_iterations {
+    let Some(before) = leaks.ends.iter().rev().nth(1).copied() else { return Ok(None) };
+    if leaks.answer.growing.is_empty() || !leaks.has_known_iterations {
         return Ok(None);
     }
     let failing = found.index;
     let sites = crate::sites::Sites::of(run);
     let is_growing = |request: usize| {
         let site = sites.name(sites.at(request));
-        grows.answer.growing.iter().any(|growth| growth.site == site)
+        leaks.answer.growing.iter().any(|growth| growth.site == site)
     };
     let all = lifetimes(run);
     let kept = all.iter().filter(|lifetime| {
         lifetime.request < before && lifetime.request < failing && lifetime.freed >= failing
     });
     let kept: Vec<_> = kept.filter(|lifetime| is_growing(lifetime.request)).collect();
-    let iteration = |request: usize| grows.ends.partition_point(|end| *end <= request);
+    let iteration = |request: usize| leaks.ends.partition_point(|end| *end <= request);
     let mut iterations: Vec<usize> = kept.iter().map(|lifetime| iteration(lifetime.request)).collect();
     iterations.dedup();
     if iterations.iter().filter(|iteration| **iteration > 0).count() < 2 {

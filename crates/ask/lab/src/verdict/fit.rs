@@ -36,11 +36,11 @@ pub(super) fn verdict_of_fit(
         Ok(outcome) => outcome,
         Err(error) => return Ok(verdict_without_replay(conditions, error)),
     };
-    let grows = leaks(run, on_progress)?;
-    let lines = by_line(&grows);
+    let leaks = leaks(run, on_progress)?;
+    let lines = by_line(&leaks);
     let mut on_done = |_: usize| on_progress(Progress::new("replaying forward", 0, 0));
     let limited = LimitedRun::of(run, conditions, &mut on_done)?;
-    let all = Forecaster::of(limited.run(), &grows);
+    let all = Forecaster::of(limited.run(), &leaks);
     let forecaster = all.as_ref();
     let larger = forecaster.and_then(Forecaster::growing_requests).filter(|_| lines.is_empty());
     let forecaster = forecaster.filter(|_| larger.is_some() || !lines.is_empty());
@@ -51,8 +51,8 @@ pub(super) fn verdict_of_fit(
     // Growth that has ended before the last iterations does not count. Growth in equal iterations is certain,
     // however small.
     // An object that keeps tensors of most iterations shows that these are iterations.
-    let keepers = keepers(run, &grows);
-    let is_growing = (grows.has_known_iterations || !keepers.is_empty())
+    let keepers = keepers(run, &leaks);
+    let is_growing = (leaks.has_known_iterations || !keepers.is_empty())
         && match &forecast {
             Some(forecast) => *forecast != Forecast::Finishes,
             None => grow_much(&lines, outcome.peak_allocated),
@@ -80,7 +80,7 @@ pub(super) fn verdict_of_fit(
         for_settings,
         forecast,
     };
-    fit.verdict(&grows, on_progress)
+    fit.verdict(&leaks, on_progress)
 }
 
 fn verdict_without_replay(conditions: &Conditions, error: &RowError) -> VerdictAnswer {
@@ -118,10 +118,10 @@ struct FittingRun<'a> {
 }
 
 impl FittingRun<'_> {
-    fn verdict(self, grows: &Leaks, on_progress: OnProgress) -> Result<VerdictAnswer, LabError> {
+    fn verdict(self, leaks: &Leaks, on_progress: OnProgress) -> Result<VerdictAnswer, LabError> {
         let Self { run, conditions, outcome, .. } = self;
         let moments = Moments::of(run);
-        let mut findings = self.findings(grows, &moments);
+        let mut findings = self.findings(leaks, &moments);
         findings.extend(pair_finding(run, conditions)?);
         let setting = self.add_comparisons(&mut findings, on_progress)?;
         findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
@@ -139,7 +139,7 @@ impl FittingRun<'_> {
     }
 
     /// Whether the verdict is about growth.
-    fn grows(&self) -> bool {
+    fn leaks(&self) -> bool {
         self.growing.is_some() || self.larger.is_some() || self.keeper.is_some()
     }
 
@@ -152,7 +152,7 @@ impl FittingRun<'_> {
                 format!("it ran out of memory at {failed}, and its replay does not: addresses decide");
             return (VerdictKind::NotReplayed, headline);
         }
-        (if self.grows() { VerdictKind::Grows } else { VerdictKind::Fits }, self.headline())
+        (if self.leaks() { VerdictKind::Grows } else { VerdictKind::Fits }, self.headline())
     }
 
     /// The peak reserved that the file has, if the question is about the run's own settings: a replay that
@@ -179,7 +179,7 @@ impl FittingRun<'_> {
     }
 
     /// The sentences that follow from the replay under the run's conditions alone.
-    fn findings(&self, grows: &Leaks, moments: &Moments) -> Vec<Finding> {
+    fn findings(&self, leaks: &Leaks, moments: &Moments) -> Vec<Finding> {
         let Self { run, conditions, own, outcome, lines, .. } = *self;
         let (allocated, reserved) = (outcome.peak_allocated, outcome.peak_reserved);
         let mut findings = vec![Finding::new(
@@ -198,7 +198,7 @@ impl FittingRun<'_> {
             findings.push(Finding::new(FindingTopic::Happened, text));
         }
         findings.extend(keeper_findings(self.keepers, allocated));
-        findings.extend(growth_findings(moments, lines, grows, &[]));
+        findings.extend(growth_findings(moments, lines, leaks, &[]));
         if let Some((line, growth)) = &self.larger {
             findings.push(larger_requests_finding(line, *growth));
             let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.low);
@@ -271,7 +271,7 @@ impl FittingRun<'_> {
             findings.extend(finding);
         }
         let best = best.and_then(|best| rows.get(best));
-        let continues = self.grows() || run.recorded_oom().is_some();
+        let continues = self.leaks() || run.recorded_oom().is_some();
         findings.extend(gpus_that_hold(run, conditions, outcome, best, continues, on_progress)?);
         Ok(best.map(|best| best.conditions.conf.clone()))
     }

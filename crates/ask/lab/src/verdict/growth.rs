@@ -89,9 +89,9 @@ pub fn growth_text(iterations: u64, what: &str, tensors: u64, bytes: Bytes) -> S
 const SHOWN_LINES: usize = 4;
 
 /// The lines of the program that grow, by descending growth.
-pub(super) fn by_line(grows: &Leaks) -> Vec<LineGrowth> {
+pub(super) fn by_line(leaks: &Leaks) -> Vec<LineGrowth> {
     let mut lines: Vec<LineGrowth> = Vec::new();
-    for (growth, allocations) in grows.growing() {
+    for (growth, allocations) in leaks.growing() {
         let line = own_line(&growth.site).map_or_else(|| "no stack was recorded".to_owned(), frame_text);
         let caller = caller(&growth.site);
         match lines.iter_mut().find(|known| known.line == line) {
@@ -125,8 +125,8 @@ pub(super) fn by_line(grows: &Leaks) -> Vec<LineGrowth> {
 
 /// In how many iterations growth was searched for: from the end of the second one on, since programs set
 /// themselves up before.
-fn searched_iterations(grows: &Leaks) -> u64 {
-    (grows.answer.boundaries.len() as u64).saturating_sub(2)
+fn searched_iterations(leaks: &Leaks) -> u64 {
+    (leaks.answer.boundaries.len() as u64).saturating_sub(2)
 }
 
 /// The sentences about growth, one for each line. `held` are the lines that hold memory at the failure,
@@ -135,14 +135,14 @@ fn searched_iterations(grows: &Leaks) -> u64 {
 pub(super) fn growth_findings(
     moments: &Moments<'_>,
     lines: &[LineGrowth],
-    grows: &Leaks,
+    leaks: &Leaks,
     held: &[HoldingLine],
 ) -> Vec<Finding> {
-    let searched = searched_iterations(grows);
-    let (what, which) = match grows.answer.steps {
+    let searched = searched_iterations(leaks);
+    let (what, which) = match leaks.answer.steps {
         IterationSource::Markers => ("iteration", " that the recording marks"),
-        IterationSource::Repetition if grows.has_known_iterations => ("iteration", ""),
-        IterationSource::Repetition if grows.are_layers => ("layer", " of one forward pass"),
+        IterationSource::Repetition if leaks.has_known_iterations => ("iteration", ""),
+        IterationSource::Repetition if leaks.are_layers => ("layer", " of one forward pass"),
         IterationSource::Repetition => {
             ("repetition", " of the same requests, which may be iterations or equal layers of a network")
         }
@@ -160,7 +160,7 @@ pub(super) fn growth_findings(
     let shown = lines.iter().take(SHOWN_LINES).map(|line| {
         let held = held.iter().find(|held| held.line == line.line).map(|held| held.bytes);
         let text = format!("{} {}; {}", line.text(), line.parts(held, what), added(line));
-        let moments = moments.of_growth(grows, line.first_request, line.last_request);
+        let moments = moments.of_growth(leaks, line.first_request, line.last_request);
         let named = Some(line.line.clone());
         Finding { line: named, moments, ..Finding::new(FindingTopic::Grows, text).at(line.last_request) }
     });
@@ -178,11 +178,11 @@ pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<
 
 /// The end of a headline about equal layers whose activations fill the memory; `None` if they hold less than
 /// half of it.
-pub(super) fn kept_by_layers(lines: &[LineGrowth], grows: &Leaks, failed_at: &Autopsy) -> Option<String> {
+pub(super) fn kept_by_layers(lines: &[LineGrowth], leaks: &Leaks, failed_at: &Autopsy) -> Option<String> {
     let is_growing = |held: &&HoldingLine| lines.iter().any(|line| line.line == held.line);
     let kept: Bytes = failed_at.held.iter().filter(is_growing).map(|held| held.bytes).sum();
     let is_much = kept.get().saturating_mul(2) >= failed_at.failure.memory.allocated.get();
-    let layers = counted(grows.answer.boundaries.len(), "equal layer");
+    let layers = counted(leaks.answer.boundaries.len(), "equal layer");
     let most = lines.first()?.text();
     is_much.then(|| {
         format!("; {layers} of one forward pass keep {kept} for the backward pass, most of it at {most}")

@@ -198,7 +198,7 @@ pub(super) fn gpu_for_the_failure(
     run: &Run,
     conditions: &Conditions,
     found: &Autopsy,
-    grows: &Leaks,
+    leaks: &Leaks,
     completed: Option<&CompletedRun>,
     on_done: OnDone,
 ) -> Result<Option<Finding>, LabError> {
@@ -211,8 +211,8 @@ pub(super) fn gpu_for_the_failure(
     });
     let Some(enough) = limits.min() else { return Ok(None) };
     let cut = run.until_failure(conditions, found.index.saturating_add(1), on_done)?;
-    let forecaster = Forecaster::to_failure(&cut, conditions, grows, on_done)?;
-    let failed = grows.ends.len() as u64;
+    let forecaster = Forecaster::to_failure(&cut, conditions, leaks, on_done)?;
+    let failed = leaks.ends.len() as u64;
     let in_vain = |gpu: &GpuProfile| {
         format!(
             "no known GPU holds the iteration that failed: the request passes on {}, and a later one of the iteration fails",

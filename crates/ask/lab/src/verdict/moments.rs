@@ -35,11 +35,11 @@ impl<'a> Moments<'a> {
     }
 
     /// The moments of the first and the last allocation of a growth; one moment if both are the same.
-    pub(super) fn of_growth(&self, grows: &Leaks, first: u64, last: u64) -> Vec<VerdictMoment> {
+    pub(super) fn of_growth(&self, leaks: &Leaks, first: u64, last: u64) -> Vec<VerdictMoment> {
         let mut both = self.both((MomentName::FirstKept, first), (MomentName::LastKept, last));
-        for moment in both.iter_mut().filter(|_| grows.has_known_iterations) {
+        for moment in both.iter_mut().filter(|_| leaks.has_known_iterations) {
             let before =
-                grows.answer.boundaries.partition_point(|boundary| *boundary < moment.request) as u64;
+                leaks.answer.boundaries.partition_point(|boundary| *boundary < moment.request) as u64;
             moment.step = Some(before.saturating_add(1));
         }
         both
