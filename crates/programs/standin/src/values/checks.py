@@ -576,6 +576,5 @@ def _compared(ends, others):
         if meeting is None:
             return 0.0, 0.0
     return tuple(
-        sum(share for is_raised, share, way in some if is_raised and meeting not in way)
-        for some in (ends, others)
+        sum(share for is_raised, share, way in some if is_raised and meeting not in way) for some in (ends, others)
     )

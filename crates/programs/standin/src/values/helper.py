@@ -78,13 +78,38 @@ OF_BEAMS = {
     "aten::sum.dim_IntList": ("_beam_search", lambda sizes: [sizes[-1]] * math.prod(sizes[:-1])),
 }
 # Parts of the names of operators whose work for an element grows with the number of elements.
-SORTING = ("sort", "unique", "topk", "kthvalue", "median", "mode", "isin", "searchsorted", "bucketize", "bincount", "histc")
+SORTING = (
+    "sort",
+    "unique",
+    "topk",
+    "kthvalue",
+    "median",
+    "mode",
+    "isin",
+    "searchsorted",
+    "bucketize",
+    "bincount",
+    "histc",
+)
 # Operators that write arguments without their schema saying so.
 SECRET = {"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::_batch_norm_impl_index", "aten::batch_norm",
           "aten::batch_norm_update_stats", "aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts",
           "aten::miopen_batch_norm", "aten::native_batch_norm_backward"}  # fmt: skip
 # Operators that make tensors by others that fill them.
-MAKERS = {"zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange", "clone", "contiguous", "scalar_tensor", "detach_"}
+MAKERS = {
+    "zeros",
+    "ones",
+    "full",
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "arange",
+    "clone",
+    "contiguous",
+    "scalar_tensor",
+    "detach_",
+}
 SCALED = "aten::_amp_foreach_non_finite_check_and_unscale_"
 operators = []
 
@@ -127,7 +152,9 @@ def classify(name, overload):
     number = len(operators)
     operators.append(operator)
     if space != "aten" or name in SECRET:
-        operator.written = sorted({*operator.written, *(i for i, kind in enumerate(kinds) if kind in "TL" and (space != "aten" or i > 2))})
+        operator.written = sorted(
+            {*operator.written, *(i for i, kind in enumerate(kinds) if kind in "TL" and (space != "aten" or i > 2))}
+        )
     only = {i for i in operator.written if schema.arguments[i].is_out}
     if base in ("zero_", "fill_", "copy_", "scatter_") or operator.random:
         only |= set(operator.written)
@@ -138,7 +165,9 @@ def classify(name, overload):
     is_composite = known_dispatch(full, "CompositeImplicitAutograd")
     runs = known_dispatch(full, "CPU") or known_dispatch(full, "CompositeExplicitAutograd")
     # Operators of all devices may call kernels past the dispatcher. Those that only make room for results never do.
-    makes_room = base.startswith(("empty", "new_", "_to_copy", "resize", "set_")) or base.removesuffix("_like") in MAKERS
+    makes_room = (
+        base.startswith(("empty", "new_", "_to_copy", "resize", "set_")) or base.removesuffix("_like") in MAKERS
+    )
     has_kernel = known_dispatch(full, "CUDA") or (known_dispatch(full, "CompositeExplicitAutograd") and not makes_room)
     is_random = torch.Tag.nondeterministic_seeded in call.tags
     flags = ""
@@ -163,12 +192,19 @@ def classify(name, overload):
         flags += "f"
     if any(part in base for part in SORTING):
         flags += "s"
-    join = lambda places: ",".join(map(str, places))
+
+    def join(places):
+        return ",".join(map(str, places))
+
     return f"{number}|{''.join(kinds)}|{join(operator.written)}|{join(sorted(only))}|{flags}|{FOUND.get(name, 0)}"
 
 
 def draw(kind, count, seed, offset, *numbers):
-    out = torch.empty(count, dtype={0: torch.float32, 3: torch.float32, 4: torch.float32, 5: torch.float32}.get(kind, torch.int64), device="cpu")
+    out = torch.empty(
+        count,
+        dtype={0: torch.float32, 3: torch.float32, 4: torch.float32, 5: torch.float32}.get(kind, torch.int64),
+        device="cpu",
+    )
     list_ = (ctypes.c_uint64 * max(1, len(numbers)))(*numbers)
     if count and not library.blockyard_values_random(kind, out.data_ptr(), count, seed, offset, list_):
         return None
@@ -273,7 +309,13 @@ def randomly(operator, args, certainty):
     if operator.random == "dropout":
         given, share, is_training = args
         kind, count = DTYPES[given[1]], elements(given)
-        if is_training is False or certainty == UNKNOWN or not 0 < share < 1 or kind == torch.float64 or not dense(given):
+        if (
+            is_training is False
+            or certainty == UNKNOWN
+            or not 0 < share < 1
+            or kind == torch.float64
+            or not dense(given)
+        ):
             return None
         # As many elements a thread as 16 bytes hold and leave no rest.
         each = next(each for each in (8, 4, 2, 1) if each * given[4] <= 16 * count and count % each == 0)
@@ -311,7 +353,9 @@ def is_within(is_it):
 def covers(args):
     """Whether a scatter writes every element: places of one dimension that are all different."""
     target, _, index = args[:3]
-    return len(target[2]) == 1 and tuple(index[2]) == tuple(target[2]) and tensor(index).unique().numel() == target[2][0]
+    return (
+        len(target[2]) == 1 and tuple(index[2]) == tuple(target[2]) and tensor(index).unique().numel() == target[2][0]
+    )
 
 
 def supposed(operator, args):
@@ -352,7 +396,7 @@ def bound(operator, args):
     The host's tensors are copied: an operator may end after they are gone. The device's bytes stay where they are.
     """
     positional, named, written = [], {}, []
-    for place, ((name, is_named, kind), value) in enumerate(zip(operator.arguments, args)):
+    for place, ((name, is_named, _kind), value) in enumerate(zip(operator.arguments, args)):
         is_written = place in operator.written
         if isinstance(value, tuple):
             made = tensor(value)
@@ -435,7 +479,9 @@ def begin(number, args, certainty):
                 call = bound(operator, args)
                 if not operator.is_early and not (operator.written and overlaps(operator, args)):
                     # At the end the sizes of the results are known.
-                    later = lambda: compute(operator, args, call, certainty)
+                    def later():
+                        return compute(operator, args, call, certainty)
+
                     later.most_bytes = max(MAX_BYTES, 2 * sum(value[4] for value in args if isinstance(value, tuple)))
                     return later, None
                 made = compute(operator, args, call, certainty)
@@ -464,7 +510,10 @@ def end(made, results, written):
         with torch._C.DisableTorchFunction():
             if callable(made):
                 # A result that is an argument is listed twice.
-                sizes = {described[0]: elements(described) * DTYPES[described[1]].itemsize for described in [*results, *written]}
+                sizes = {
+                    described[0]: elements(described) * DTYPES[described[1]].itemsize
+                    for described in [*results, *written]
+                }
                 made = made() if sum(sizes.values()) <= made.most_bytes else None
                 if made is None:
                     return None
