@@ -59,7 +59,7 @@ fn a_solution_is_graded_and_the_exit_status_says_the_verdict() {
     assert_eq!(locked.status, 2);
     assert_eq!(
         locked.err,
-        "error: -: line 1 belongs to the task and was changed: it should read \"pool first\"\n"
+        "error: -: it has no line of the task: hand in the whole file, as \"Save it as a file\" writes it, or the lines between \"# edit from here\" and \"# edit to here\"\n"
     );
 }
 
@@ -146,7 +146,7 @@ fn several_answers_have_a_line_each_and_one_that_cannot_be_read_stops_nobody() {
     assert!(one.out.ends_with(&format!("passed     {good}\n1 of 2 passed.\n")), "{}", one.out);
     let all = blockyard(["lesson", "pools", "--check", wrong, "nowhere", good]);
     assert_eq!(all.status, 2, "{}", all.err);
-    assert!(all.out.starts_with(&format!("not graded {wrong}: line 1 belongs to the task")), "{}", all.out);
+    assert!(all.out.starts_with(&format!("not graded {wrong}: it has no line of the task")), "{}", all.out);
     assert!(
         all.out.contains("\nnot graded nowhere: ") && all.out.ends_with("1 of 3 passed.\n"),
         "{}",
