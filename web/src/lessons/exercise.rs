@@ -4,7 +4,9 @@
 use std::ops::Range;
 
 use blockyard_figure::PlayerAction;
-use blockyard_lessons::{EndedProgram, Exercise, ExerciseLanguage, Grade, GradeError, Mistake, RunOfLines};
+use blockyard_lessons::{
+    EndedProgram, Exercise, ExerciseLanguage, GoalResult, Grade, GradeError, Mistake, RunOfLines,
+};
 use blockyard_program::{ProgramJob, ProgramRun};
 use blockyard_rules::Release;
 use leptos::prelude::*;
@@ -25,8 +27,8 @@ pub(crate) struct GradedExercise {
     pub(crate) sentence: String,
     /// The first difference between the reader's text and the lesson's solution.
     pub(crate) mistake: Option<Mistake>,
-    /// The goals, each with whether it is met, in the order of the exercise. The sentence has the numbers.
-    pub(crate) goals: Vec<(String, bool)>,
+    /// The goals in the order of the exercise. The sentence has the numbers.
+    pub(crate) goals: Vec<GoalResult>,
     /// The run of the reader's text; `None` if the text could not be run.
     pub(crate) run: Option<PtrEq<Run>>,
 }
@@ -268,12 +270,11 @@ pub(crate) async fn grade_answer(
 }
 
 fn graded(grade: Grade) -> GradedExercise {
-    let goals = grade.goals.iter().map(|goal| (goal.goal.clone(), goal.is_met)).collect();
     GradedExercise {
         is_passed: grade.is_passed,
         sentence: grade.sentence,
         mistake: grade.mistake,
-        goals,
+        goals: grade.goals,
         run: Some(PtrEq::new(Run::of(grade.workload, grade.recording))),
     }
 }

@@ -456,9 +456,14 @@ fn grade_view(session: Session) -> AnyView {
             let goals = grade
                 .goals
                 .into_iter()
-                .map(|(goal, is_met)| {
-                    let mark = if is_met { "✓ met: " } else { "✗ not met: " };
-                    view! { <li><b>{mark}</b>{prose::inlines(session, &with_code(&goal))}</li> }.into_any()
+                .map(|goal| {
+                    let mark = match (goal.is_met, goal.is_known) {
+                        (true, _) => "✓ met: ",
+                        (false, true) => "✗ not met: ",
+                        (false, false) => "? not known yet: ",
+                    };
+                    view! { <li><b>{mark}</b>{prose::inlines(session, &with_code(&goal.goal))}</li> }
+                        .into_any()
                 })
                 .collect::<Vec<_>>();
             let mistake = grade.mistake.map(|words| {

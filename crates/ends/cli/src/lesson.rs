@@ -192,7 +192,11 @@ fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
     };
     let mut out = output::stdout();
     for goal in &grade.goals {
-        let mark = if goal.is_met { "met   " } else { "missed" };
+        let mark = match (goal.is_met, goal.is_known) {
+            (true, _) => "met   ",
+            (false, true) => "missed",
+            (false, false) => "open  ",
+        };
         let reason = goal.reason().map(|reason| format!(": {reason}")).unwrap_or_default();
         output::line(&mut out, &format!("{mark} {}{reason}", goal.goal))?;
     }

@@ -75,7 +75,7 @@ fn a_slider_stays_where_it_is_while_its_words_change() -> Result<()> {
         page.reduced_motion(true)?;
         page.wait_text("[data-card='5']", "asks for 3 MiB")?;
         page.wait_until(
-            "document.querySelector('[data-card=\"5\"] .is-room').textContent.includes('multiple of')",
+            "document.querySelector('[data-card=\"5\"] .is-room').textContent.includes('asks for')",
         )?;
         let place = "return document.querySelector('[data-testid=slider-3]').getBoundingClientRect().top";
         let before = page.execute(place, &[])?;

@@ -81,7 +81,7 @@ fn drawn_field(
             </div>
             <p class="quiet drawn-ends" aria-hidden="true"><span>"0"</span><span>{end}</span></p>
             <p class="quiet drawn-key">
-                <span class="swatch is-drawn" aria-hidden="true"></span>"Your mark: "{words}
+                <span class="swatch is-drawn" aria-hidden="true"></span>"Your mark: "{words}" "
                 <span hidden=flag(move || !is_done.get())>
                     <span class="swatch is-right" aria-hidden="true"></span>{format!("The answer: {right_words}")}
                 </span>

@@ -190,7 +190,7 @@ impl Goal {
         if is_met && self.words.is_some() {
             because.clone_from(&goal);
         }
-        GoalResult { goal, is_met, because }
+        GoalResult { goal, is_met, is_known: true, because }
     }
 }
 
@@ -201,6 +201,8 @@ pub struct GoalResult {
     pub goal: String,
     /// Whether the goal is met.
     pub is_met: bool,
+    /// Whether the run decides the goal: a program that ended early leaves all goals open but its end.
+    pub is_known: bool,
     /// The values: `peak reserved is 60 MiB, 20 MiB more than 40 MiB`.
     pub because: String,
 }
@@ -216,6 +218,7 @@ impl GoalResult {
 
     /// Misses a goal of a program that did not run to its end.
     pub(super) fn miss_without_end(&mut self) {
+        self.is_known = self.goal == Goal::from(GoalKind::Ends).to_string();
         if self.is_met {
             self.is_met = false;
             "the program did not run to its end".clone_into(&mut self.because);
