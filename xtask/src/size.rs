@@ -87,7 +87,7 @@ const LATER: [Budget; 11] = [
 ];
 
 // The code that reads and plays lessons is in their module, and that of the lab's answers in the workbench's.
-const FIRST: Budget = Budget { what: "first load", prefixes: &[], most: 659_000 };
+const FIRST: Budget = Budget { what: "first load", prefixes: &[], most: 660_000 };
 
 /// Prints every file of `dist/` with its size after gzip and fails if those of a budget cost more than it
 /// allows.
