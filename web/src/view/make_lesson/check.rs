@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(unproved.unproved.len(), 1);
         // A statement that the run contradicts comes before those that nothing proves.
         let wrong =
-            STARTER.replace("=> more} than it needs.", "=> enough} than it needs, by 17 MiB, in 3 parts.");
+            STARTER.replace("=> more} than it needs.", "=> stays} than it needs, by 17 MiB, in 3 parts.");
         let wrong = LessonCheck::of(&wrong);
         assert_eq!((wrong.headline.as_str(), wrong.findings.len()), ("It plays, with 1 mistake.", 1));
         assert_eq!(wrong.unproved.len(), 2, "{wrong:?}");
