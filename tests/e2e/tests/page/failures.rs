@@ -19,7 +19,8 @@ for place in range(0, 24, 2):
 large = buffer(300)
 ";
 
-fn run(page: &Page, program: &str) -> Result<()> {
+/// Runs a program that runs out of memory at this line.
+fn run(page: &Page, program: &str, line: u32) -> Result<()> {
     let script = "const set = (element, value, event) => {
             element.value = value;
             element.dispatchEvent(new Event(event, { bubbles: true }));
@@ -29,14 +30,14 @@ fn run(page: &Page, program: &str) -> Result<()> {
     page.execute(script, &[json!(program)])?;
     page.click(&id("run-program"))?;
     // Python is fetched and compiled.
-    wait_long(page, &id("program-status"), "out of memory at line")
+    wait_long(page, &id("program-status"), &format!("out of memory at line {line}"))
 }
 
 #[test]
 fn a_failed_program_runs_again_with_the_setting_that_helps() -> Result<()> {
     drive_at("/#python", Window::default(), GpuChoice::None, |page| {
         page.wait_text(&id("invitation"), "The program has not run yet: Run starts it.")?;
-        run(page, FRAGMENTS)?;
+        run(page, FRAGMENTS, 3)?;
         page.click(&id("program-answers"))?;
         // The first sentence has the line of the program as a link.
         page.wait_text(&id("verdict-headline"), "Out of memory at line 3")?;
@@ -61,6 +62,7 @@ fn a_program_that_fails_later_says_at_which_line_and_fits_a_larger_gpu() -> Resu
         run(
             page,
             &format!("{FRAGMENTS}more = torch.empty(250, 1024, 1024, device='cuda', dtype=torch.uint8)\n"),
+            3,
         )?;
         page.click(&id("program-answers"))?;
         wait_long(
@@ -78,7 +80,7 @@ fn a_program_that_fails_later_says_at_which_line_and_fits_a_larger_gpu() -> Resu
 fn a_long_run_with_a_change_is_cancelled() -> Result<()> {
     drive_at("/#python", Window::default(), GpuChoice::None, |page| {
         // Without a change the program ends at once; on a GPU with room it would run without an end.
-        run(page, &format!("{FRAGMENTS}while True:\n    pass\n"))?;
+        run(page, &format!("{FRAGMENTS}while True:\n    pass\n"), 3)?;
         page.click(&id("program-answers"))?;
         wait_long(page, &id("again-running"), "The program runs with expandable_segments:True for ")?;
         page.click(&id("again-cancel"))?;
@@ -142,7 +144,7 @@ x = torch.empty(200, 1024, 1024, device='cuda', dtype=torch.uint8)
 #[test]
 fn a_program_that_limits_itself_is_out_of_memory_by_its_limit_and_says_what_it_needs() -> Result<()> {
     drive_at("/#python", Window::default(), GpuChoice::None, |page| {
-        run(page, LIMITED)?;
+        run(page, LIMITED, 3)?;
         page.click(&id("ask-helps"))?;
         page.wait_text(&id("program-need"), "the program may fail at the next one")?;
         page.click(&id("again-need"))?;
@@ -168,7 +170,7 @@ for _ in range(100):
 #[test]
 fn what_grows_comes_first_among_what_would_have_helped() -> Result<()> {
     drive_at("/#python", Window::default(), GpuChoice::None, |page| {
-        run(page, KEPT)?;
+        run(page, KEPT, 5)?;
         page.click(&id("ask-helps"))?;
         page.wait_text(&id("step-leak"), "Line 5: losses keeps the backward graphs of")?;
         page.check_accessible()

@@ -90,19 +90,23 @@ fn the_program_of_the_chapter_takes_the_bytes_that_the_chapter_says() {
 }
 
 /// Addresses decide which free block is taken whole. So after this backward pass the simulation and the card
-/// round otherwise than an H200 at some places: at `[7, 12, 9]` the card does, by 1 MiB, and is not compared.
+/// round otherwise than an H200 at some places: at `[7, 12, 9]` the card has 1 MiB more allocated.
 #[test]
 fn the_card_about_checkpoints_ends_with_the_bytes_of_an_h200() {
     let file = lessons().iter().find(|file| file.id == "training").unwrap();
     let opened = Lesson::parse(file.text).unwrap();
     let text = std::fs::read_to_string(measured().join("gpt.txt")).unwrap();
-    for place in [[4, 16, 16], [12, 16, 32], [3, 4, 31]] {
+    for place in [[4, 16, 16], [12, 16, 32], [7, 12, 9], [3, 4, 31]] {
         let head = format!("== checkpoint {} {} {}\n", place[0], place[1], place[2]);
         let line = text.split_once(&head).unwrap().1.lines().find(|line| line.starts_with("backward-1-1"));
         let wanted = line.unwrap().split(' ').skip(1).map(|number| number.parse::<u64>().unwrap());
         let lesson = Lesson::parse_at(file.text, &positions(&opened, place)).unwrap().play().unwrap();
         let card = of_card(&lesson, "A checkpoint keeps the input of a layer alone");
-        assert_eq!(card.as_slice(), wanted.collect::<Vec<_>>(), "{place:?}");
+        let wanted: Vec<u64> = wanted.collect();
+        assert_eq!([card[0], card[2]], [wanted[0], wanted[2]], "{place:?}: requested and peak");
+        if place != [7, 12, 9] {
+            assert_eq!(card[1], wanted[1], "{place:?}: allocated");
+        }
     }
 }
 
