@@ -1,7 +1,7 @@
 //! Errors of questions.
 
-use blockyard_pytorch::PastedText;
 use blockyard_pytorch::snapshot::SnapshotError;
+use blockyard_pytorch::{OpenError, PastedText};
 use blockyard_replay::RunError;
 use blockyard_rules::ConfigError;
 use blockyard_workload::ParseError;
@@ -37,10 +37,8 @@ pub enum LabError {
     #[error("{}", .0.lines())]
     Pasted(PastedText),
     /// The file is neither a recording nor a snapshot nor a text.
-    #[error(
-        "neither a recording nor a snapshot nor a workload's text: open what `torch.cuda.memory._dump_snapshot` or `scripts/record.py` wrote, or a text in UTF-8"
-    )]
-    UnknownFile,
+    #[error(transparent)]
+    UnknownFile(OpenError),
     /// The requests cannot be found or replayed.
     #[error(transparent)]
     Run(RunError),

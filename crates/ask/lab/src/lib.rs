@@ -124,6 +124,6 @@ pub use request_numbers::request_text;
 pub use run::Run;
 pub use running::{LAST_STEPS, MAX_RUNNING_STEPS, RUNNING, RunningProgram, RunningStep, WHOLE_RECORDING};
 pub use setting_search::{SearchResult, SearchStep, candidates, is_drivers_pool, plain_candidates, search};
-pub use source::{RunSource, Simulation, unpacked_text};
+pub use source::{RunSource, Simulation};
 pub use verdict::{Fix, GrowthAdvice, Verdict, growth_text, is_much_growth, verdict};
 pub use what_if::{WhatIf, what_if};

@@ -1,11 +1,10 @@
 //! Makes runs of files and workloads.
 
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use blockyard_gpus::non_pytorch_measured_text;
-use blockyard_pytorch::snapshot::{self, FileKind, SnapshotError, file_kind};
-use blockyard_pytorch::{PastedText, RecordedRun, timeline_workload};
+use blockyard_pytorch::snapshot::{self, SnapshotError};
+use blockyard_pytorch::{MemoryFile, OpenError, PastedText, timeline_workload, unpack};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress, RunError};
 use blockyard_rules::Release;
@@ -123,38 +122,26 @@ impl Run {
     /// [`LabError::Snapshot`], [`LabError::Run`] or [`LabError::Text`] where the file cannot be read,
     /// [`LabError::NoTrace`], [`LabError::Cancelled`].
     pub fn read(name: &str, bytes: &[u8], on_progress: OnProgress) -> Result<Vec<Self>, LabError> {
-        match file_kind(bytes) {
-            FileKind::Snapshot | FileKind::Packed => {
-                let whole = bytes.len();
-                let mut tell = |done: u64| {
-                    on_progress(Progress::new("reading", usize::try_from(done).unwrap_or(whole), whole))
-                };
-                match snapshot::read(bytes, &mut tell) {
-                    Ok(file) => Self::from_snapshot(name, &file, on_progress),
-                    Err(SnapshotError::Cancelled) => Err(LabError::Cancelled),
-                    // The events of a profiler's memory timeline are a list, too.
-                    Err(error) => {
-                        let text = unpacked_text(bytes).ok().and_then(|text| timeline_workload(&text));
-                        let mut run = Self::from_text(name, &text.ok_or(error)?)?;
-                        run.assume_capacity("a memory timeline");
-                        run.add_note(
-                            "a memory timeline has no stacks and no streams, and of several tensors of one size \
-                             and kind the last one is freed first: sums are the run's, and addresses are not"
-                                .to_owned(),
-                        );
-                        Ok(vec![run])
-                    }
-                }
-            }
-            FileKind::Recording => {
-                let recorded = RecordedRun::read(bytes).map_err(RunError::Read)?;
-                Ok(vec![Self::from_recorded(&recorded, on_progress)?])
-            }
-            FileKind::Other => {
-                let text = unpacked_text(bytes)?;
-                Self::from_text(name, &text)
-                    .map(|run| vec![run])
-                    .map_err(|error| PastedText::read(&text).map_or(error, LabError::Pasted))
+        let whole = bytes.len();
+        let mut tell =
+            |done: u64| on_progress(Progress::new("reading", usize::try_from(done).unwrap_or(whole), whole));
+        match MemoryFile::read(bytes, &mut tell) {
+            Ok(MemoryFile::Snapshot(file)) => Self::from_snapshot(name, &file, on_progress),
+            Ok(MemoryFile::Recording(recorded)) => Ok(vec![Self::from_recorded(&recorded, on_progress)?]),
+            Ok(MemoryFile::Text(text)) => Self::from_text(name, &text)
+                .map(|run| vec![run])
+                .map_err(|error| PastedText::read(&text).map_or(error, LabError::Pasted)),
+            // The events of a profiler's memory timeline are a list, too.
+            Err(error) => {
+                let text = unpack(bytes).ok().and_then(|text| timeline_workload(&text));
+                let mut run = Self::from_text(name, &text.ok_or(error)?)?;
+                run.assume_capacity("a memory timeline");
+                run.add_note(
+                    "a memory timeline has no stacks and no streams, and of several tensors of one size \
+                     and kind the last one is freed first: sums are the run's, and addresses are not"
+                        .to_owned(),
+                );
+                Ok(vec![run])
             }
         }
     }
@@ -168,23 +155,21 @@ impl Run {
     }
 }
 
-/// The text of a workload or of a recording, which may be packed with gzip.
-///
-/// # Errors
-///
-/// [`LabError::Run`] for a damaged archive, [`LabError::UnknownFile`] for bytes that are not UTF-8.
-pub fn unpacked_text(bytes: &[u8]) -> Result<Cow<'_, str>, LabError> {
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        return Ok(blockyard_pytorch::unpack(bytes).map_err(RunError::Read)?.into());
-    }
-    Ok(str::from_utf8(bytes).map_err(|_| LabError::UnknownFile)?.into())
-}
-
 impl From<SnapshotError> for LabError {
     fn from(error: SnapshotError) -> Self {
         match error {
             SnapshotError::Cancelled => Self::Cancelled,
             error => Self::Snapshot(error),
+        }
+    }
+}
+
+impl From<OpenError> for LabError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Snapshot(error) => error.into(),
+            OpenError::Recording(error) => RunError::Read(error).into(),
+            error @ OpenError::Unknown(_) => Self::UnknownFile(error),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! PyTorch's files and texts: snapshots and recorded runs in and out, `memory_stats` and `memory_summary`.
 //!
-//! [`RecordedRun::read`] reads a recording of the real allocator (one JSON value a line, plain or gzip).
+//! [`MemoryFile`] opens a file of any kind. [`RecordedRun::read`] reads a recording of the real allocator (one JSON value a line, plain or gzip).
 //! [`memory_stats`] and [`memory_summary`] show [`Stats`](blockyard_record::Stats) as PyTorch's functions of
 //! these names do. [`log`] writes runs in the format that this crate reads.
 //!
@@ -44,6 +44,7 @@ mod error;
 mod gzip;
 mod host_stats;
 pub mod log;
+mod memory_file;
 mod pasted;
 mod pickle;
 mod read;
@@ -55,6 +56,7 @@ pub mod trace;
 
 pub use error::{GzipError, LineError, ReadError};
 pub use host_stats::host_memory_stats;
+pub use memory_file::{MemoryFile, OpenError};
 pub use pasted::{PastedText, timeline_workload};
 pub use read::unpack;
 pub use recorded::{

@@ -4,8 +4,8 @@ mod error;
 
 use std::io::Read;
 
-use blockyard_pytorch::RecordedRun;
-use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, Limits, SnapshotError, SnapshotFile};
+use blockyard_pytorch::snapshot::{self, DeviceSnapshot, SnapshotError, SnapshotFile};
+use blockyard_pytorch::{MemoryFile, OpenError, RecordedRun};
 use blockyard_record::{Bytes, Recording, TraceAction};
 use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::Workload;
@@ -139,9 +139,6 @@ pub struct OpenFile<'a> {
     pub device: Option<usize>,
 }
 
-/// The kind of a file is recognized by this many bytes at its beginning.
-const FIRST_BYTES: u64 = 4096;
-
 /// An opened file whose comparison with our allocator has not been made yet, because the figures come first.
 #[derive(Debug)]
 pub struct PendingComparison(ComparisonSource);
@@ -186,34 +183,41 @@ impl PendingComparison {
 /// [`JobError`] names the cause and its place.
 pub fn open(
     file: &OpenFile<'_>,
-    mut content: impl Read,
+    content: impl Read,
     on_progress: OnProgress,
     on_trace: &mut dyn FnMut(&PartialTrace),
 ) -> Result<(JobOutput, PendingComparison), JobError> {
     if on_progress(Progress::new("reading", 0, 0)).is_break() {
         return Err(JobError::Cancelled);
     }
-    let unreadable = |error: std::io::Error| JobError::File {
-        name: file.name.to_owned(),
-        message: format!("the file cannot be read: {error}"),
+    let name = file.name;
+    let mut read =
+        |done: u64| on_progress(Progress { phase: "reading".to_owned(), done, total: file.length });
+    let recorded = match MemoryFile::read_with_partial_trace(content, &mut read, on_trace) {
+        Ok(MemoryFile::Snapshot(snapshot)) => return open_snapshot(file, snapshot, on_progress),
+        Err(OpenError::Snapshot(error)) => return Err(snapshot_error(name, error)),
+        Ok(MemoryFile::Recording(recorded)) => Ok(*recorded),
+        // The error says why the text is not a recording.
+        Ok(MemoryFile::Text(text)) => RecordedRun::read(text.as_bytes()),
+        Err(OpenError::Recording(error) | OpenError::Unknown(error)) => Err(error),
     };
-    let mut first = Vec::new();
-    content.by_ref().take(FIRST_BYTES).read_to_end(&mut first).map_err(unreadable)?;
-    if matches!(snapshot::file_kind(&first), FileKind::Snapshot | FileKind::Packed) {
-        return open_snapshot(file, first.chain(content), on_progress, on_trace);
+    let recorded = recorded.map_err(|error| job_error(error.into(), Some(name)))?;
+    open_recorded_run(name, recorded, on_progress)
+}
+
+fn snapshot_error(name: &str, error: SnapshotError) -> JobError {
+    match error {
+        SnapshotError::Cancelled => JobError::Cancelled,
+        other => JobError::File { name: name.to_owned(), message: other.to_string() },
     }
-    content.read_to_end(&mut first).map_err(unreadable)?;
-    open_recorded_run(file.name, first, on_progress)
 }
 
 /// Opens a recorded run: replays it through our allocator and compares.
 fn open_recorded_run(
     name: &str,
-    content: Vec<u8>,
+    recorded: RecordedRun,
     on_progress: OnProgress,
 ) -> Result<(JobOutput, PendingComparison), JobError> {
-    let recorded = RecordedRun::read(&content).map_err(|error| job_error(error.into(), Some(name)))?;
-    drop(content);
     let verified = verify(&recorded, on_progress).map_err(|error| job_error(error, Some(name)))?;
     let opened = OpenedRecording {
         torch: recorded.meta.torch,
@@ -258,19 +262,11 @@ pub fn run_text(
 /// If the snapshot has several devices, the device of `opening` is opened, or else the one that answers are about.
 fn open_snapshot(
     opening: &OpenFile<'_>,
-    content: impl Read,
+    file: Box<SnapshotFile>,
     on_progress: OnProgress,
-    on_trace: &mut dyn FnMut(&PartialTrace),
 ) -> Result<(JobOutput, PendingComparison), JobError> {
     let name = opening.name;
-    let failed = |error: SnapshotError| match error {
-        SnapshotError::Cancelled => JobError::Cancelled,
-        other => JobError::File { name: name.to_owned(), message: other.to_string() },
-    };
-    let mut read =
-        |done: u64| on_progress(Progress { phase: "reading".to_owned(), done, total: opening.length });
-    let file =
-        snapshot::read_with_partial_trace(content, Limits::default(), &mut read, on_trace).map_err(failed)?;
+    let failed = |error| snapshot_error(name, error);
     let place = shown_device(&file, opening.device);
     let total = file.trace_len(place);
     let found = blockyard_pytorch::trace::record(&file, place, name, &mut |done| {
@@ -289,8 +285,7 @@ fn open_snapshot(
         shown_device: place,
         unplaced,
     };
-    let pending =
-        ComparisonSource::Snapshot { file: Box::new(file), place, name: name.to_owned(), notes: found.notes };
+    let pending = ComparisonSource::Snapshot { file, place, name: name.to_owned(), notes: found.notes };
     let workload = Workload::default();
     let output = JobOutput { workload, recording: found.recording, opened: Some(opened), data_checks: None };
     Ok((output, PendingComparison(pending)))

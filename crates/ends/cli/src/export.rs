@@ -7,8 +7,8 @@ use anyhow::{Context, anyhow, bail};
 use blockyard_figure::{
     Series, ShownPart, Theme, TimelineView, figure_facts, timeline, timeline_text, typeface,
 };
-use blockyard_pytorch::snapshot::{FileKind, MemoryName, SnapshotFile, file_kind};
-use blockyard_pytorch::{Meta, RecordedRun, log};
+use blockyard_pytorch::snapshot::{MemoryName, SnapshotFile};
+use blockyard_pytorch::{MemoryFile, Meta, log};
 use blockyard_record::Recording;
 use blockyard_replay::{OnProgress, Progress, job, run, verify};
 use blockyard_workload::Workload;
@@ -17,7 +17,7 @@ use clap::Args;
 use crate::output;
 use crate::page::{BuiltPage, PageFile, PageOptions, one_page};
 use crate::progress::Bar;
-use crate::snapshot::open_bytes;
+use crate::snapshot::open_file;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportOptions {
@@ -87,12 +87,12 @@ type Writer = fn(&str, Vec<u8>, &Export<'_>, &Bar) -> anyhow::Result<Vec<u8>>;
 
 fn writer(export: &Export<'_>) -> anyhow::Result<Writer> {
     Ok(match export.format {
-        "pickle" | "pkl" => |name, bytes, export, bar| pickle(&read(bytes, name, bar)?, export.device),
-        "jsonl" => |name, bytes, export, bar| jsonl(&read(bytes, name, bar)?, export.device, name, bar),
+        "pickle" | "pkl" => |name, bytes, export, bar| pickle(&read(&bytes, name, bar)?, export.device),
+        "jsonl" => |name, bytes, export, bar| jsonl(&read(&bytes, name, bar)?, export.device, name, bar),
         "svg" => |name, bytes, export, bar| {
-            svg(&read(bytes, name, bar)?, export.device, name, bar).map(String::into_bytes)
+            svg(&read(&bytes, name, bar)?, export.device, name, bar).map(String::into_bytes)
         },
-        "csv" => |name, bytes, export, bar| csv(&read(bytes, name, bar)?, export.device, name, bar),
+        "csv" => |name, bytes, export, bar| csv(&read(&bytes, name, bar)?, export.device, name, bar),
         "html" => {
             // The page is looked for first: without a page, the file need not be read.
             BuiltPage::find(export.page)?;
@@ -101,25 +101,21 @@ fn writer(export: &Export<'_>) -> anyhow::Result<Writer> {
                 Ok(one_page(&BuiltPage::find(export.page)?, &file, false)?.into_bytes())
             }
         }
-        "png" => |name, bytes, export, bar| png(&svg(&read(bytes, name, bar)?, export.device, name, bar)?),
+        "png" => |name, bytes, export, bar| png(&svg(&read(&bytes, name, bar)?, export.device, name, bar)?),
         other => bail!("\"{other}\" is not a format to export: write pickle, jsonl, svg, png, csv or html"),
     })
 }
 
-fn read(bytes: Vec<u8>, name: &str, bar: &Bar) -> anyhow::Result<Source> {
+fn read(bytes: &[u8], name: &str, bar: &Bar) -> anyhow::Result<Source> {
     let on_progress = &mut |progress| bar.report(&progress);
-    let kind = file_kind(&bytes);
-    if matches!(kind, FileKind::Snapshot | FileKind::Packed) {
-        let file = open_bytes(&bytes).with_context(|| name.to_owned())?;
-        return Ok(Source::Snapshot(Box::new(file)));
-    }
-    if kind == FileKind::Recording {
-        let recorded = RecordedRun::read(&bytes).with_context(|| name.to_owned())?;
-        let verified = verify(&recorded, on_progress).with_context(|| name.to_owned())?;
-        return Ok(Source::Recording(Box::new(verified.recording)));
-    }
-    let text = output::workload_text(bytes)
-        .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
+    let text = match open_file(bytes).with_context(|| name.to_owned())? {
+        MemoryFile::Snapshot(file) => return Ok(Source::Snapshot(file)),
+        MemoryFile::Recording(recorded) => {
+            let verified = verify(&recorded, on_progress).with_context(|| name.to_owned())?;
+            return Ok(Source::Recording(Box::new(verified.recording)));
+        }
+        MemoryFile::Text(text) => text,
+    };
     let (workload, settings) =
         job::read(name, &text, "", Workload::DEFAULT_CAPACITY).with_context(|| name.to_owned())?;
     Ok(Source::Recording(Box::new(run(&workload, &settings, on_progress)?)))

@@ -36,14 +36,6 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| path.display().to_string())
 }
 
-/// A workload's text, which may be packed with gzip.
-pub(crate) fn workload_text(bytes: Vec<u8>) -> anyhow::Result<String> {
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        return Ok(blockyard_pytorch::unpack(&bytes)?);
-    }
-    String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("not UTF-8"))
-}
-
 /// Writes a file as a whole: the content goes to a file beside it, which is renamed once it is complete.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     let mut unfinished = path.as_os_str().to_owned();

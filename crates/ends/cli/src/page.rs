@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use blockyard_figure::escaped;
-use blockyard_pytorch::RecordedRun;
-use blockyard_pytorch::snapshot::{FileKind, MemoryName, file_kind};
+use blockyard_pytorch::MemoryFile;
+use blockyard_pytorch::snapshot::MemoryName;
 use blockyard_serve::{Beside, Port, Server};
 use blockyard_workload::Workload;
 use blockyard_workload::edit::with_header;
@@ -20,7 +20,7 @@ use flate2::write::GzEncoder;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::output;
-use crate::snapshot::open_bytes;
+use crate::snapshot::open_file;
 
 /// Where the built page is.
 #[derive(Debug, Args)]
@@ -167,29 +167,21 @@ impl PageFile {
     /// If the page could not open the file, or the file is too large for a page.
     pub fn new(name: &str, bytes: Vec<u8>, device: Option<MemoryName>) -> anyhow::Result<Self> {
         let name = name.rsplit('/').next().unwrap_or(name).to_owned();
-        let kind = file_kind(&bytes);
-        let (bytes, is_unpacked_by_script) = match kind {
-            FileKind::Snapshot | FileKind::Packed => {
-                let mut file = open_bytes(&bytes).with_context(|| name.clone())?;
-                if let Some(device) = device {
-                    file.retain(device);
-                    if file.memories().next().is_none() {
-                        bail!("the snapshot has nothing about {device}");
-                    }
-                    let mut one = Vec::new();
-                    file.write_pickle(&mut one)?;
-                    (packed(&one)?, false)
-                } else if is_packed(&bytes) {
-                    (bytes, false)
-                } else {
-                    (packed(&bytes)?, false)
+        let opened = open_file(&bytes).with_context(|| name.clone())?;
+        let is_unpacked_by_script = matches!(opened, MemoryFile::Text(_));
+        let bytes = match (opened, device) {
+            (MemoryFile::Snapshot(mut file), Some(device)) => {
+                file.retain(device);
+                if file.memories().next().is_none() {
+                    bail!("the snapshot has nothing about {device}");
                 }
+                let mut one = Vec::new();
+                file.write_pickle(&mut one)?;
+                packed(&one)?
             }
-            FileKind::Recording => {
-                RecordedRun::read(&bytes).with_context(|| name.clone())?;
-                (if is_packed(&bytes) { bytes } else { packed(&bytes)? }, false)
-            }
-            FileKind::Other => (packed(workload_with_device(&name, bytes)?.as_bytes())?, true),
+            (MemoryFile::Text(text), _) => packed(workload_with_device(&name, &text)?.as_bytes())?,
+            _ if is_packed(&bytes) => bytes,
+            _ => packed(&bytes)?,
         };
         if bytes.len() > MAX_PACKED_BYTES {
             bail!(
@@ -208,12 +200,10 @@ impl PageFile {
 
 /// A workload's text with a line for its device: without this line, the page would use the device of the
 /// document that it showed before.
-pub(crate) fn workload_with_device(name: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
-    let text = output::workload_text(bytes)
-        .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
-    let workload = Workload::parse(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+pub(crate) fn workload_with_device(name: &str, text: &str) -> anyhow::Result<String> {
+    let workload = Workload::parse(text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
     let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY).get();
-    Ok(with_header(&text, &capacity.to_string(), workload.conf().unwrap_or_default()))
+    Ok(with_header(text, &capacity.to_string(), workload.conf().unwrap_or_default()))
 }
 
 fn is_packed(bytes: &[u8]) -> bool {

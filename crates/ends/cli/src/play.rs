@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 use blockyard_device::DeviceMemory;
 use blockyard_figure::{StateCursor, breakdown_text, describe_step, map_text};
-use blockyard_pytorch::RecordedRun;
-use blockyard_pytorch::snapshot::{FileKind, file_kind};
+use blockyard_pytorch::snapshot::SnapshotFile;
+use blockyard_pytorch::{MemoryFile, RecordedRun};
 use blockyard_record::{Bytes, Recording, StepOutcome};
 use blockyard_replay::{Progress, RunSettings, run, run_on, verify};
 use blockyard_rules::{AllocatorConfig, Release};
@@ -21,7 +21,7 @@ use crate::device::{DeviceName, open_cuda};
 use crate::options::size;
 use crate::output;
 use crate::progress::Bar;
-use crate::snapshot::open_bytes;
+use crate::snapshot::open_file;
 
 #[derive(Debug, Args)]
 pub(crate) struct PlayOptions {
@@ -57,13 +57,11 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
         }
         _ => {
             let bytes = output::read(&options.workload).with_context(|| with_presets(&name))?;
-            match file_kind(&bytes) {
-                FileKind::Snapshot | FileKind::Packed => return play_snapshot(&name, &bytes, options),
-                FileKind::Recording => return play_recording(&name, &bytes, options),
-                FileKind::Other => {}
+            match open_file(&bytes).with_context(|| name.clone())? {
+                MemoryFile::Snapshot(file) => return play_snapshot(&name, &file, options),
+                MemoryFile::Recording(run) => return play_recording(&name, &run, options),
+                MemoryFile::Text(text) => (text, String::new(), Workload::DEFAULT_CAPACITY),
             }
-            let text = output::workload_text(bytes).with_context(|| with_presets(&name))?;
-            (text, String::new(), Workload::DEFAULT_CAPACITY)
         }
     };
     let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
@@ -90,13 +88,12 @@ pub(crate) fn play(options: &PlayOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn play_recording(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Result<ExitCode> {
+fn play_recording(name: &str, run: &RecordedRun, options: &PlayOptions) -> anyhow::Result<ExitCode> {
     if options.conf.is_some() || options.total_memory.is_some() {
         bail!("{name}: a recording is played under its own settings, on its own device");
     }
-    let run = RecordedRun::read(bytes).with_context(|| name.to_owned())?;
     let bar = Bar::new(name);
-    let verified = verify(&run, &mut |progress| bar.report(&progress)).with_context(|| name.to_owned())?;
+    let verified = verify(run, &mut |progress| bar.report(&progress)).with_context(|| name.to_owned())?;
     drop(bar);
     eprintln!("{name}: {}", verified.comparison.headline());
     for note in &verified.comparison.notes {
@@ -107,17 +104,16 @@ fn play_recording(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Re
 }
 
 /// The events of a snapshot, device by device, without our allocator.
-fn play_snapshot(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Result<ExitCode> {
+fn play_snapshot(name: &str, file: &SnapshotFile, options: &PlayOptions) -> anyhow::Result<ExitCode> {
     if options.conf.is_some() || options.total_memory.is_some() {
         bail!("{name}: a snapshot is played as it was recorded; `what-if` answers for other settings");
     }
-    let file = open_bytes(bytes).with_context(|| name.to_owned())?;
     for (place, memory) in file.memories().enumerate() {
         let bar = Bar::new(name);
         let total = file.trace_len(place);
         let on_done = &mut |done| bar.report(&Progress::new("recording", done, total));
         let found =
-            blockyard_pytorch::trace::record(&file, place, name, on_done).with_context(|| name.to_owned())?;
+            blockyard_pytorch::trace::record(file, place, name, on_done).with_context(|| name.to_owned())?;
         drop(bar);
         eprintln!("{name}: {}", memory.name());
         for note in &found.notes {

@@ -9,13 +9,13 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 use blockyard_figure::escaped;
 use blockyard_lessons::{Lesson, PARTS, lessons};
-use blockyard_pytorch::snapshot::{FileKind, file_kind};
+use blockyard_pytorch::MemoryFile;
 use blockyard_serve::{SERVICE_WORKER, service_worker};
 use clap::Args;
 
 use crate::output;
 use crate::page::{BuiltPage, PageOptions, percent_encoded, workload_with_device};
-use crate::snapshot::open_bytes;
+use crate::snapshot::open_file;
 
 #[derive(Debug, Args)]
 pub(crate) struct SiteOptions {
@@ -102,35 +102,27 @@ fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
         .file_name()
         .and_then(|name| name.to_str())
         .with_context(|| format!("{shown}: the name is not UTF-8"))?;
-    let kind = file_kind(&bytes);
     let own = |title: String, about: &str, bytes| OwnFile {
         name: name.to_owned(),
         bytes,
         title,
         about: about.to_owned(),
     };
-    match kind {
-        FileKind::Snapshot | FileKind::Packed => {
-            open_bytes(&bytes).with_context(|| shown)?;
-            Ok(own(name.to_owned(), "a memory snapshot", bytes))
-        }
-        FileKind::Recording => {
-            blockyard_pytorch::RecordedRun::read(&bytes).with_context(|| shown)?;
-            Ok(own(name.to_owned(), "a recording", bytes))
-        }
-        FileKind::Other if bytes.trim_ascii_start().starts_with(b"---") => {
-            let text = String::from_utf8(bytes).map_err(|_error| anyhow::anyhow!("{shown}: not UTF-8"))?;
+    match open_file(&bytes).with_context(|| shown.clone())? {
+        MemoryFile::Snapshot(_) => Ok(own(name.to_owned(), "a memory snapshot", bytes)),
+        MemoryFile::Recording(_) => Ok(own(name.to_owned(), "a recording", bytes)),
+        MemoryFile::Text(text) if text.trim_start().starts_with("---") => {
             let text = crate::lesson::with_requests(&shown, text)?;
             let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play().map(|_| lesson));
             let lesson = lesson.map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
             let (title, about) = (lesson.title().to_owned(), said_of(&lesson));
             Ok(own(title, &about, text.into_bytes()))
         }
-        FileKind::Other if path.extension().is_some_and(|end| end == "py") => {
+        MemoryFile::Text(_) if path.extension().is_some_and(|end| end == "py") => {
             Ok(own(name.to_owned(), "a program", bytes))
         }
-        FileKind::Other => {
-            let text = workload_with_device(&shown, bytes)?;
+        MemoryFile::Text(text) => {
+            let text = workload_with_device(&shown, &text)?;
             Ok(own(name.to_owned(), "a workload", text.into_bytes()))
         }
     }

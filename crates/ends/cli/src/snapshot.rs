@@ -16,6 +16,7 @@ use std::str::FromStr;
 use anyhow::{Context, bail};
 use blockyard_answers::{CertificateAnswer, DeviceAnswer, ErrorLine, SnapshotAnswer, VERSION};
 use blockyard_pytorch::snapshot::{self, MemoryName, SnapshotFile};
+use blockyard_pytorch::{MemoryFile, OpenError};
 use blockyard_record::{Bytes, Frame};
 use blockyard_replay::{OnProgress, Progress, certify};
 use clap::Args;
@@ -227,7 +228,7 @@ pub(crate) fn lines_at_peak<L: Ord>(
 /// Opens a snapshot; `-` for standard input.
 pub(crate) fn open(path: &Path, bar: &Bar) -> anyhow::Result<SnapshotFile> {
     if path == Path::new("-") {
-        return open_bytes(&output::read(path)?);
+        return Ok(snapshot::read(&output::read(path)?[..], &mut |_| ControlFlow::Continue(()))?);
     }
     let reader = File::open(path).with_context(|| path.display().to_string())?;
     let total = reader.metadata().map_or(0, |metadata| metadata.len());
@@ -243,9 +244,9 @@ pub(crate) fn open(path: &Path, bar: &Bar) -> anyhow::Result<SnapshotFile> {
     Ok(file)
 }
 
-/// Opens a snapshot from the bytes of a file.
-pub(crate) fn open_bytes(bytes: &[u8]) -> anyhow::Result<SnapshotFile> {
-    Ok(snapshot::read(bytes, &mut |_| ControlFlow::Continue(()))?)
+/// Opens a file of any kind.
+pub(crate) fn open_file(bytes: &[u8]) -> Result<MemoryFile, OpenError> {
+    MemoryFile::read(bytes, &mut |_| ControlFlow::Continue(()))
 }
 
 /// Facts about a file that belong to no device.

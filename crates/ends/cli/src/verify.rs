@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use blockyard_answers::{ComparedFacts, FactCount, VerifyAnswer, VerifyError};
 use blockyard_device::MirroredDevice;
-use blockyard_pytorch::RecordedRun;
-use blockyard_pytorch::snapshot::{FileKind, file_kind};
+use blockyard_pytorch::{MemoryFile, RecordedRun};
 use blockyard_replay::{Comparison, Count, verify as replay, verify_on};
 use blockyard_rules::{Release, known_config, left_out_note};
 use clap::Args;
@@ -18,7 +17,7 @@ use crate::exit_status::ExitStatus;
 use crate::output;
 use crate::progress::Bar;
 use crate::questions::json_line;
-use crate::snapshot::open_bytes;
+use crate::snapshot::open_file;
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyOptions {
@@ -145,10 +144,12 @@ fn compare(path: &Path, name: &str, options: &VerifyOptions) -> anyhow::Result<V
 }
 
 fn runs(bytes: &[u8], name: &str) -> anyhow::Result<Vec<(String, RecordedRun)>> {
-    if !matches!(file_kind(bytes), FileKind::Snapshot | FileKind::Packed) {
-        return Ok(vec![(name.to_owned(), RecordedRun::read(bytes)?)]);
-    }
-    let file = open_bytes(bytes)?;
+    let file = match open_file(bytes)? {
+        MemoryFile::Snapshot(file) => file,
+        MemoryFile::Recording(run) => return Ok(vec![(name.to_owned(), *run)]),
+        // The error says why the text is not a recording.
+        MemoryFile::Text(text) => return Ok(vec![(name.to_owned(), RecordedRun::read(text.as_bytes())?)]),
+    };
     let traced = file.devices.iter().enumerate().filter(|(_, device)| !device.trace.is_empty());
     let runs = traced.map(|(place, device)| {
         let name = if file.devices.len() == 1 {

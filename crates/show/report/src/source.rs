@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blockyard_lab::{Conditions, LabError, Run, RunSource, Simulation, unpacked_text};
-use blockyard_pytorch::RecordedRun;
-use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile, file_kind};
+use blockyard_lab::{Conditions, LabError, Run, RunSource, Simulation};
+use blockyard_pytorch::snapshot::{self, DeviceSnapshot, SnapshotFile};
+use blockyard_pytorch::{MemoryFile, RecordedRun};
 use blockyard_record::{Bytes, Recording, exact_size};
-use blockyard_replay::{Difference, OnProgress, Progress, RunError, RunSettings, certify, run, verify};
+use blockyard_replay::{Difference, OnProgress, Progress, RunSettings, certify, run, verify};
 use blockyard_rules::conf_text;
 use blockyard_workload::Workload;
 
@@ -69,18 +69,15 @@ pub(crate) fn open(
             open_workload(&name, workload, (&conf, capacity), options, conditions_of, on_progress)
         }
         RunSource::File { name, bytes } => {
-            let mut opened = match file_kind(&bytes) {
-                FileKind::Snapshot | FileKind::Packed => {
-                    let whole = bytes.len();
-                    let mut tell = |done: u64| {
-                        on_progress(Progress::new("reading", usize::try_from(done).unwrap_or(whole), whole))
-                    };
-                    let file = snapshot::read(&bytes[..], &mut tell).map_err(LabError::from)?;
-                    open_snapshot(&name, file, options, on_progress)?
-                }
-                FileKind::Recording => open_recording(&name, &bytes, options, on_progress)?,
-                FileKind::Other => {
-                    let workload = Workload::parse(&unpacked_text(&bytes)?).map_err(LabError::from)?;
+            let whole = bytes.len();
+            let mut tell = |done: u64| {
+                on_progress(Progress::new("reading", usize::try_from(done).unwrap_or(whole), whole))
+            };
+            let mut opened = match MemoryFile::read(&bytes[..], &mut tell).map_err(LabError::from)? {
+                MemoryFile::Snapshot(file) => open_snapshot(&name, *file, options, on_progress)?,
+                MemoryFile::Recording(recorded) => open_recording(&name, *recorded, options, on_progress)?,
+                MemoryFile::Text(text) => {
+                    let workload = Workload::parse(&text).map_err(LabError::from)?;
                     let conf = workload.conf().unwrap_or_default().to_owned();
                     let capacity = workload.capacity().unwrap_or(Workload::DEFAULT_CAPACITY);
                     open_workload(&name, workload, (&conf, capacity), options, conditions_of, on_progress)?
@@ -263,11 +260,10 @@ fn open_simulation(
 
 fn open_recording(
     name: &str,
-    bytes: &[u8],
+    read: RecordedRun,
     options: &ReportOptions,
     on_progress: OnProgress,
 ) -> Result<ReportFile, ReportError> {
-    let read = RecordedRun::read(bytes).map_err(|error| LabError::from(RunError::Read(error)))?;
     let recorded = if options.is_redacted { redact::recorded(read) } else { read };
     let verified = verify(&recorded, on_progress).map_err(LabError::from)?;
     let run = match Run::from_recorded(&recorded, on_progress) {

@@ -1,4 +1,7 @@
+use std::ops::ControlFlow;
+
 use blockyard_pytorch::snapshot::{FileKind, SnapshotFile, SnapshotSegment, file_kind};
+use blockyard_pytorch::{MemoryFile, OpenError};
 use blockyard_record::{BlockState, Bytes, Frame, PoolId, TraceAction};
 
 use crate::{fixture, open, unpacked};
@@ -123,4 +126,9 @@ fn kinds_are_told_by_the_beginning() {
     assert_eq!(file_kind(b"{\"meta\": {\"name\": \"x\"}}"), FileKind::Recording);
     assert_eq!(file_kind(b"a = alloc 3MiB"), FileKind::Other);
     assert_eq!(file_kind(b""), FileKind::Other);
+    let opened = |bytes: &[u8]| MemoryFile::read(bytes, &mut |_| ControlFlow::Continue(()));
+    assert!(matches!(opened(&fixture("checkerboard.zip")), Ok(MemoryFile::Snapshot(_))));
+    assert!(matches!(opened(b"{\"meta\": 3}"), Err(OpenError::Recording(_))));
+    assert!(matches!(opened(b"a = alloc 3MiB"), Ok(MemoryFile::Text(text)) if text == "a = alloc 3MiB"));
+    assert!(matches!(opened(b"\xff\xfe\x00"), Err(OpenError::Unknown(_))));
 }

@@ -122,7 +122,7 @@ fn what_is_neither_a_file_nor_a_preset_is_reported_so() {
     let bytes = file("bytes.workload", b"\xff\xfe\x00");
     let called = blockyard(["play", &bytes]);
     assert_eq!(called.status, 2);
-    assert!(called.err.contains("not UTF-8"), "{}", called.err);
+    assert!(called.err.contains("a text in UTF-8"), "{}", called.err);
 }
 
 #[test]
