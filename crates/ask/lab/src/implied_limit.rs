@@ -168,9 +168,7 @@ impl Run {
                 *request = Request::Advance { stream: Some(NOBODYS_STREAM) };
             }
         }
-        let mut run = self.clone();
-        run.set_requests(requests);
-        Some(ForcedReleases { run, count: places.len() })
+        Some(ForcedReleases { run: self.replaced(requests), count: places.len() })
     }
 
     /// Whether the run does the same under its own settings when its releases are treated as forced.

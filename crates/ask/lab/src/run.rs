@@ -80,6 +80,21 @@ impl RunRequests {
             unfreeable: Arc::default(),
         }
     }
+
+    /// Other requests, with the labels and facts of the requests that are in their places now.
+    fn replaced(&self, requests: Vec<Request>) -> Self {
+        let (count, is_shorter) = (requests.len(), requests.len() < self.workload.requests().len());
+        let labels = self.workload.labels().iter().filter(|(at, _)| !is_shorter || (*at as usize) < count);
+        let mut workload = self.workload.with_requests(requests);
+        workload.set_labels(labels.cloned().collect());
+        Self {
+            numbers: self.numbers.clone(),
+            stack_of: self.stack_of.iter().take(count).copied().collect(),
+            stacks: Arc::clone(&self.stacks),
+            unfreeable: Arc::clone(&self.unfreeable),
+            ..Self::new(workload)
+        }
+    }
 }
 
 /// What a run did when it was recorded.
@@ -306,13 +321,9 @@ impl Run {
         self.requests.unfreeable = requests.into();
     }
 
-    /// Replaces the requests by others with the same labels.
-    pub(crate) fn set_requests(&mut self, requests: Vec<Request>) {
-        let RunRequests { workload, plan, .. } = &mut self.requests;
-        let labels = workload.labels().to_vec();
-        *workload = workload.with_requests(requests);
-        workload.set_labels(labels);
-        *plan = PreparedWorkload::new(workload);
+    /// The same run with other requests in the places of its own.
+    pub(crate) fn replaced(&self, requests: Vec<Request>) -> Self {
+        Self { requests: self.requests.replaced(requests), ..self.clone() }
     }
 
     /// Says that the capacity of the run is an assumption.
@@ -478,15 +489,7 @@ impl Run {
         if done >= self.requests().len() {
             return Cow::Borrowed(self);
         }
-        let mut run = self.clone();
-        let all = &self.requests.workload;
-        let RunRequests { workload, plan, resets, stack_of, .. } = &mut run.requests;
-        *workload = all.with_requests(all.requests().iter().take(done).copied().collect());
-        let labels = all.labels().iter().filter(|(at, _)| (*at as usize) < done);
-        workload.set_labels(labels.cloned().collect());
-        *plan = PreparedWorkload::new(workload);
-        resets.retain(|reset| *reset < done);
-        stack_of.truncate(done);
+        let mut run = self.replaced(self.requests().iter().take(done).copied().collect());
         let last = request_text(self.number_of_last(done));
         run.add_note(format!("the run ends with out of memory after {last}"));
         Cow::Owned(run)
@@ -496,14 +499,11 @@ impl Run {
     /// first request that fails.
     pub(crate) fn with_rest(&self, done: usize, rest: impl IntoIterator<Item = (Request, StackId)>) -> Self {
         let mut run = Self { recorded: RecordedFacts::default(), ..self.until(done).into_owned() };
-        let has_stacks = run.has_stacks();
-        let requests = &mut run.requests;
-        let mut all = requests.workload.requests().to_vec();
-        for (request, stack) in rest {
-            all.push(request);
-            requests.stack_of.extend(has_stacks.then_some(stack));
+        let (rest, stacks): (Vec<Request>, Vec<StackId>) = rest.into_iter().unzip();
+        run.requests = run.requests.replaced([run.requests(), &rest].concat());
+        if run.has_stacks() {
+            run.requests.stack_of.extend(stacks);
         }
-        run.set_requests(all);
         run
     }
 
