@@ -42,8 +42,18 @@ impl<T> Out<T> {
     }
 
     /// The place at an address that the caller gave as a number.
-    pub(crate) fn at(address: u64) -> Self {
+    ///
+    /// # Safety
+    ///
+    /// The address is 0, or that of as many values as are written and read.
+    pub(crate) unsafe fn at(address: u64) -> Self {
         Self(address as *mut T)
+    }
+
+    /// The places of a test's list, in the form of a caller's place.
+    #[cfg(test)]
+    pub(crate) fn of_list(places: &mut [T]) -> Self {
+        Self(places.as_mut_ptr())
     }
 
     /// A place of this library, in the form of a caller's place.
@@ -90,9 +100,9 @@ impl<T> In<T> {
         Self(values.as_ptr())
     }
 
-    /// The values at an address that a test hands over without checks.
-    pub(crate) fn from_address(address: *const T) -> Self {
-        Self(address)
+    /// No values.
+    pub(crate) fn null() -> Self {
+        Self(std::ptr::null())
     }
 }
 
@@ -144,25 +154,33 @@ pub(crate) fn put_text(to: Out<u8>, room: usize, value: &str) {
     to.put_at(count, 0);
 }
 
-/// A function of a caller with its own argument.
-pub(crate) type HostFunction = Option<unsafe extern "C" fn(*mut c_void)>;
+/// The argument with which a caller wants its function to be called.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(crate) struct Argument(*mut c_void);
 
-/// Calls the caller's function with its argument; does nothing for a null function.
-pub(crate) fn call(function: HostFunction, argument: *mut c_void) {
-    if let Some(function) = function {
+/// A function of a caller with its own argument, or null.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(crate) struct HostFunction(Option<unsafe extern "C" fn(Argument)>);
+
+impl HostFunction {
+    pub(crate) fn call(self, argument: Argument) {
         // SAFETY: the caller wants this call with this argument.
-        unsafe { function(argument) };
+        self.0.into_iter().for_each(|function| unsafe { function(argument) });
     }
 }
 
-/// A function of a caller that is called when a stream's work is done (`cudaStreamCallback_t`).
-pub(crate) type StreamCallback = Option<unsafe extern "C" fn(usize, c_int, *mut c_void)>;
+/// A function of a caller that is called when a stream's work is done (`cudaStreamCallback_t`), or null.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(crate) struct StreamCallback(Option<unsafe extern "C" fn(usize, c_int, Argument)>);
 
-/// Calls back with the stream and no error.
-pub(crate) fn call_for_stream(function: StreamCallback, stream: usize, argument: *mut c_void) {
-    if let Some(function) = function {
+impl StreamCallback {
+    /// Calls back with the stream and no error.
+    pub(crate) fn call(self, stream: usize, argument: Argument) {
         // SAFETY: the caller wants this call with these arguments.
-        unsafe { function(stream, 0, argument) };
+        self.0.into_iter().for_each(|function| unsafe { function(stream, 0, argument) });
     }
 }
 

@@ -89,7 +89,6 @@ computing! { cufftXtExec }
 
 #[cfg(test)]
 mod tests {
-    use std::ptr::null;
 
     use super::{INVALID_SIZE, cufftCreate, cufftDestroy, cufftXtMakePlanMany};
     use crate::abi::{In, Out};
@@ -101,7 +100,7 @@ mod tests {
         assert_eq!(cufftCreate(Out::of(&mut plan)), SUCCESS);
         let make = |plan, lengths: &[i64], bytes: &mut usize| {
             let rank = i32::try_from(lengths.len()).unwrap();
-            let (sizes, none) = (In::of(lengths), || In::from_address(null()));
+            let (sizes, none) = (In::of(lengths), In::null);
             cufftXtMakePlanMany(plan, rank, sizes, none(), 1, 1, 0, none(), 1, 1, 4, 2, Out::of(bytes), 4)
         };
         let mut bytes = 7;
@@ -113,11 +112,11 @@ mod tests {
             plan,
             1,
             In::of(&[232]),
-            In::from_address(null()),
+            In::null(),
             1,
             1,
             4,
-            In::from_address(null()),
+            In::null(),
             1,
             1,
             0,

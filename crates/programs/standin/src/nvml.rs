@@ -216,11 +216,11 @@ mod tests {
         assert_eq!(nvmlDeviceGetIndex(device, Out::of(&mut number)), SUCCESS);
         assert_eq!(number, 0);
         let mut bus = [0_u8; 68];
-        put_bus(Out::at(bus.as_mut_ptr() as u64), 2);
+        put_bus(Out::of_list(&mut bus), 2);
         assert!(bus.starts_with(b"0000:03:00.0\0") && bus[36..].starts_with(b"00000000:03:00.0\0"));
         assert_eq!(bus[20], 3);
         let mut fabric = [0xff_u8; 32];
-        assert_eq!(nvmlDeviceGetGpuFabricInfoV(device, Out::at(fabric.as_mut_ptr() as u64)), SUCCESS);
+        assert_eq!(nvmlDeviceGetGpuFabricInfoV(device, Out::of_list(&mut fabric)), SUCCESS);
         assert!(fabric[..4] == [0xff; 4] && fabric[4..29] == [0; 25] && fabric[29..] == [0xff; 3]);
         let beyond = device + settings().devices.unsigned_abs() as usize;
         assert_eq!(nvmlDeviceGetIndex(beyond, Out::of(&mut number)), INVALID_ARGUMENT);

@@ -396,17 +396,17 @@ mod tests {
     fn where_the_first_workspace_does_not_fit_a_convolution_runs_without_one() {
         let (heuristics, mut configs) = {
             let mut all = descriptors();
-            (heuristics(&mut all), [add(&mut all, 3, []), add(&mut all, 3, [])])
+            (heuristics(&mut all), [add(&mut all, 3, []), add(&mut all, 3, [])].map(i64::cast_unsigned))
         };
         let mut count = 0_i64;
         let found = put_heuristics(
             usize::try_from(heuristics).unwrap_or(0),
             2,
-            Out::at(&raw mut count as u64),
-            Out::at(configs.as_mut_ptr() as u64),
+            Out::of(&mut count),
+            Out::of_list(&mut configs),
         );
         assert_eq!((found, count), (SUCCESS, 2));
-        let of = |config: i64| wanted(&descriptors(), usize::try_from(config).unwrap_or(0));
+        let of = |config: u64| wanted(&descriptors(), usize::try_from(config).unwrap_or(0));
         assert_eq!(of(configs[0]), (30_704_831, None));
         assert_eq!(
             of(configs[1]),
@@ -426,19 +426,19 @@ mod tests {
             }
             handle
         };
-        let mut configs = [add(&mut descriptors(), 3, []), 0];
+        let mut configs = [add(&mut descriptors(), 3, []).cast_unsigned(), 0];
         let mut count = 0_i64;
-        let mut put = |handle: i64, to: &mut [i64]| {
+        let mut put = |handle: i64, to: &mut [u64]| {
             put_heuristics(
                 usize::try_from(handle).unwrap_or(0),
                 i64::try_from(to.len()).unwrap_or(0),
-                Out::at(&raw mut count as u64),
-                Out::at(to.as_mut_ptr() as u64),
+                Out::of(&mut count),
+                Out::of_list(to),
             )
         };
         assert_eq!(put(fallback, &mut configs[..1]), SUCCESS);
         assert!(is_trying_engines());
-        let of = |config: i64| wanted(&descriptors(), usize::try_from(config).unwrap_or(0));
+        let of = |config: u64| wanted(&descriptors(), usize::try_from(config).unwrap_or(0));
         assert_eq!(of(configs[0]), (497_156_096, None));
         // The same graph, by the heuristics.
         if let Some(found) = descriptors().get_mut(usize::try_from(fallback).unwrap_or(0)) {
@@ -446,7 +446,7 @@ mod tests {
         }
         let mut others = {
             let mut all = descriptors();
-            [add(&mut all, 3, []), add(&mut all, 3, [])]
+            [add(&mut all, 3, []), add(&mut all, 3, [])].map(i64::cast_unsigned)
         };
         assert_eq!(put(fallback, &mut others), SUCCESS);
         assert_eq!(of(others[1]), (0, Some(WINNER_REMARK)));

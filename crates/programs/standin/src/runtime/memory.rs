@@ -67,7 +67,8 @@ pub(crate) fn copy(to: u64, from: u64, count: u64) -> c_int {
     let copied = state().devices.copy(to, from, count, keeps_large);
     if let Ok(read) = copied
         && read != HostRead::default()
-        && assumptions::read(Out::at(to), count, read).is_err()
+        // SAFETY: the caller wants `count` bytes at the address.
+        && assumptions::read(unsafe { Out::at(to) }, count, read).is_err()
     {
         return fail(ASSERT);
     }

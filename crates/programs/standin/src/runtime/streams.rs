@@ -1,10 +1,10 @@
 //! Streams, events and captures. All work is done when it is asked for; only a capture puts work off.
 #![expect(unsafe_code, reason = "functions are exported under CUDA's names")]
 
-use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::time::Instant;
 
-use crate::abi::{HostFunction, Out, StreamCallback, call, call_for_stream};
+use crate::abi::{Argument, HostFunction, Out, StreamCallback};
 use crate::non_pytorch;
 use crate::runtime::errors::{INVALID_HANDLE, NOT_READY, SUCCESS, fail};
 use crate::runtime::work;
@@ -252,20 +252,20 @@ entries! {
         SUCCESS
     }
 
-    fn cudaLaunchHostFunc(stream: usize, function: HostFunction, argument: *mut c_void) -> c_int {
+    fn cudaLaunchHostFunc(stream: usize, function: HostFunction, argument: Argument) -> c_int {
         let mut is_captured = false;
         let found = with(stream, |stream| is_captured = stream.capture != 0);
         if found == SUCCESS && !is_captured {
-            call(function, argument);
+            function.call(argument);
         }
         found
     }
 
-    fn cudaStreamAddCallback(stream: usize, function: StreamCallback, argument: *mut c_void, _flags: c_uint) -> c_int {
+    fn cudaStreamAddCallback(stream: usize, function: StreamCallback, argument: Argument, _flags: c_uint) -> c_int {
         let mut is_captured = false;
         let found = with(stream, |stream| is_captured = stream.capture != 0);
         if found == SUCCESS && !is_captured {
-            call_for_stream(function, stream, argument);
+            function.call(stream, argument);
         }
         found
     }
