@@ -9,8 +9,13 @@ use std::rc::Rc;
 #[non_exhaustive]
 pub enum TorchError {
     /// `torch.OutOfMemoryError`.
-    #[error("{0}")]
-    OutOfMemory(String),
+    #[error("{text}")]
+    OutOfMemory {
+        /// PyTorch's text.
+        text: String,
+        /// Whether the text has the memory of the whole process.
+        has_process: bool,
+    },
     /// `RuntimeError`.
     #[error("{0}")]
     Runtime(String),

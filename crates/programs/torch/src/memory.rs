@@ -229,13 +229,15 @@ impl SimulatedGpu {
             Ok(value) => (StepOutcome::Done, Ok(value)),
             Err(error) => {
                 let text = error.to_string();
+                let has_process = matches!(&error, AllocError::OutOfMemory(error) if !error.is_rejected);
                 match error {
                     AllocError::OutOfMemory(_)
                     | AllocError::MallocAsyncOutOfMemory(_)
                     | AllocError::UncachedOutOfMemory { .. }
-                    | AllocError::TooLarge { .. } => {
-                        (StepOutcome::OutOfMemory(text.clone()), Err(TorchError::OutOfMemory(text)))
-                    }
+                    | AllocError::TooLarge { .. } => (
+                        StepOutcome::OutOfMemory(text.clone()),
+                        Err(TorchError::OutOfMemory { text, has_process }),
+                    ),
                     _ => (StepOutcome::Refused(text.clone()), Err(TorchError::Runtime(text))),
                 }
             }

@@ -14,8 +14,10 @@ use crate::{line, objects, run};
 /// The exception with PyTorch's class and text.
 pub(crate) fn to_exception(python: Python<'_>, error: TorchError) -> PyErr {
     match error {
-        TorchError::OutOfMemory(text) => {
-            note_non_pytorch(python, &text);
+        TorchError::OutOfMemory { text, has_process } => {
+            if has_process {
+                note_non_pytorch(python);
+            }
             match class_of(python, "OutOfMemoryError") {
                 Some(class) => PyErr::from_type(class, text),
                 None => PyMemoryError::new_err(text),
@@ -37,10 +39,10 @@ pub(crate) fn to_exception(python: Python<'_>, error: TorchError) -> PyErr {
     }
 }
 
-/// Notes where the message has memory that the program's own libraries need not have taken.
-fn note_non_pytorch(python: Python<'_>, text: &str) {
+/// Notes that a message has memory that the program's own libraries need not have taken.
+fn note_non_pytorch(python: Python<'_>) {
     let bytes = session().non_pytorch();
-    if !bytes.is_zero() && text.contains("this process has") {
+    if !bytes.is_zero() {
         let text = format!(
             "the message counts {} MiB for the CUDA context and libraries from the start, as recorded on an H100",
             bytes.get() >> 20

@@ -72,7 +72,9 @@ impl OtherAddresses {
         for (allocator, block) in self.0.iter_mut().zip(&mut blocks.0) {
             match (allocator.allocate(requested, stream), actual) {
                 (Ok(allocation), Ok(_)) => *block = Some(allocation),
-                (Err(error), Err(TorchError::OutOfMemory(text))) => is_same &= error.to_string() == *text,
+                (Err(error), Err(TorchError::OutOfMemory { text, .. })) => {
+                    is_same &= error.to_string() == *text;
+                }
                 (Ok(allocation), Err(_)) => {
                     is_same = false;
                     // The program gets no memory, so nothing may stay allocated here.
