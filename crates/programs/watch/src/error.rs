@@ -1,4 +1,8 @@
-//! Why a process is not watched.
+//! Why a process is not watched, and why a frame of it cannot be applied.
+
+use blockyard_pytorch::snapshot::SnapshotError;
+
+use crate::frames::FORMAT;
 
 /// Why a process is not watched.
 #[derive(Debug, thiserror::Error)]
@@ -21,4 +25,16 @@ pub enum JobError {
     /// The entries of the trace are not those that are known.
     #[error("this PyTorch's entries of the allocator's trace are not the known ones")]
     Layout,
+}
+
+/// Why a frame of a watched program cannot be applied.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WatchedError {
+    /// The program sends frames of another format.
+    #[error("the program sends the format {0}, this command reads {known}", known = FORMAT)]
+    Format(u32),
+    /// A snapshot of the program cannot be read.
+    #[error("a snapshot of the program: {0}")]
+    Snapshot(#[from] SnapshotError),
 }

@@ -45,7 +45,7 @@ mod ring;
 mod symbols;
 mod watched;
 
-pub use error::JobError;
+pub use error::{JobError, WatchedError};
 pub use files::{ALL_LINES_VARIABLE, ATTACH, CHECK_VARIABLE, LIBRARY, environment, write_attach, write_hook};
 pub use frames::{
     Decoder, DeviceMemory, Event, FORMAT, Frame, FrameError, Hello, MAX_DEVICES, StackFrame, StackText,

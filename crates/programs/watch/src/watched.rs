@@ -17,6 +17,7 @@ use blockyard_record::{
 use blockyard_rules::{AllocatorConfig, Release, known_config};
 
 use self::device::{WatchedDevice, is_request};
+use crate::WatchedError;
 use crate::frames::{DeviceMemory, Event, FORMAT, Frame, Hello, MAX_DEVICES, StackText};
 
 /// The last steps of a program as a snapshot, for all questions.
@@ -53,14 +54,11 @@ impl Watched {
     ///
     /// # Errors
     ///
-    /// A sentence, where the frames cannot be those of this release.
-    pub fn apply(&mut self, frame: Frame) -> Result<Vec<DeviceStep>, String> {
+    /// [`WatchedError`], where the frames cannot be those of this release.
+    pub fn apply(&mut self, frame: Frame) -> Result<Vec<DeviceStep>, WatchedError> {
         match frame {
             Frame::Hello(hello) if hello.format != FORMAT => {
-                return Err(format!(
-                    "the program sends the format {}, this command reads {FORMAT}",
-                    hello.format
-                ));
+                return Err(WatchedError::Format(hello.format));
             }
             Frame::Hello(hello) => {
                 let count = hello.devices.len().clamp(1, MAX_DEVICES);
@@ -89,9 +87,9 @@ impl Watched {
         Ok(Vec::new())
     }
 
-    fn start_from(&mut self, pickle: &[u8]) -> Result<(), String> {
+    fn start_from(&mut self, pickle: &[u8]) -> Result<(), WatchedError> {
         let go_on = &mut |_done| std::ops::ControlFlow::Continue(());
-        let file = read(pickle, go_on).map_err(|error| format!("a snapshot of the program: {error}"))?;
+        let file = read(pickle, go_on)?;
         self.settings = file.settings;
         let release = Release::nearest(&self.hello.torch);
         let (conf, _left_out) = known_config(&self.settings.conf, release);

@@ -151,7 +151,7 @@ fn examine<'a>(
     write_settings(
         &mut body,
         place,
-        run.err().map_or(NO_REQUESTS, String::as_str),
+        &run.err().map_or_else(|| NO_REQUESTS.to_owned(), ToString::to_string),
         answers.as_ref().and_then(|(_, settings)| settings.as_ref()),
     );
     write_certificate(&mut body, &device.certificate);

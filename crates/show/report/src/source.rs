@@ -34,7 +34,7 @@ pub(crate) struct ReportDevice {
     pub(crate) name: Option<String>,
     pub(crate) recording: Arc<Recording>,
     /// The requests of the recording, or why its requests are not known.
-    pub(crate) run: Result<Run, String>,
+    pub(crate) run: Result<Run, LabError>,
     pub(crate) certificate: ReportCertificate,
     /// Sentences about unknown facts of the recording.
     pub(crate) notes: Vec<String>,
@@ -170,10 +170,8 @@ fn open_device(
         None => Run::from_snapshot("", file, on_progress),
     };
     let run = match runs {
-        Ok(mut runs) if !runs.is_empty() => Ok(runs.remove(0)),
-        Ok(_) => Err(LabError::NoTrace.to_string()),
         Err(LabError::Cancelled) => return Err(LabError::Cancelled.into()),
-        Err(error) => Err(error.to_string()),
+        runs => runs.and_then(|runs| runs.into_iter().next().ok_or(LabError::NoTrace)),
     };
     let has_trace = file.memories().next().is_some_and(|device: &DeviceSnapshot| !device.trace.is_empty());
     let certificate = if has_trace {
@@ -237,9 +235,8 @@ fn open_simulation(
         // The lines of requests that failed have this file.
         let program = if options.is_redacted { "" } else { name };
         let run = match Run::from_simulation(program, &file, &simulation, on_progress) {
-            Ok(runs) => runs.into_iter().nth(place).ok_or_else(|| LabError::NoTrace.to_string()),
             Err(LabError::Cancelled) => return Err(LabError::Cancelled.into()),
-            Err(error) => Err(error.to_string()),
+            runs => runs.and_then(|runs| runs.into_iter().nth(place).ok_or(LabError::NoTrace)),
         };
         devices.push(ReportDevice {
             name: file.devices.get(place).filter(|_| file.devices.len() > 1).map(DeviceSnapshot::name),
@@ -267,9 +264,8 @@ fn open_recording(
     let recorded = if options.is_redacted { redact::recorded(read) } else { read };
     let verified = verify(&recorded, on_progress).map_err(LabError::from)?;
     let run = match Run::from_recorded(&recorded, on_progress) {
-        Ok(run) => Ok(run),
         Err(LabError::Cancelled) => return Err(LabError::Cancelled.into()),
-        Err(error) => Err(error.to_string()),
+        run => run,
     };
     let meta = &recorded.meta;
     let mut facts = vec![fact("Kind of file", "recording of PyTorch's allocator"), settings_fact(&meta.conf)];

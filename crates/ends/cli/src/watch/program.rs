@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_record::Bytes;
-use blockyard_watch::{DeviceStep, Frame, Hello, Steps, Watched};
+use blockyard_watch::{DeviceStep, Frame, Hello, Steps, Watched, WatchedError};
 
 use super::failure::FailureReport;
 use super::forecasts::{Question, Slot, answer_questions};
@@ -49,7 +49,7 @@ impl ProgramReader {
     }
 
     /// Applies a frame and prints what it says.
-    pub(crate) fn apply(&mut self, frame: Frame) -> Result<(), String> {
+    pub(crate) fn apply(&mut self, frame: Frame) -> Result<(), WatchedError> {
         match &frame {
             Frame::Hello(hello) => self.begin(hello),
             Frame::Gap { device, lost } => *self.lost.entry(*device).or_default() += lost,
