@@ -157,7 +157,7 @@ impl EventSink for EventCounts {
 ///
 /// A request that the allocator refuses for another reason than a lack of memory.
 pub fn run<B: BlockAllocator>(blocks: &mut B, plan: RandomWorkload) -> Result<WorkloadReport, AllocError> {
-    let mut run = Run {
+    let mut run = RandomRun {
         blocks,
         plan,
         random: Random::new(plan.seed),
@@ -179,7 +179,7 @@ pub fn run<B: BlockAllocator>(blocks: &mut B, plan: RandomWorkload) -> Result<Wo
     Ok(run.report)
 }
 
-struct Run<'a, B: BlockAllocator> {
+struct RandomRun<'a, B: BlockAllocator> {
     blocks: &'a mut B,
     plan: RandomWorkload,
     random: Random,
@@ -197,7 +197,7 @@ struct LiveAllocation<T> {
     is_used_elsewhere: bool,
 }
 
-impl<B: BlockAllocator> Run<'_, B> {
+impl<B: BlockAllocator> RandomRun<'_, B> {
     fn step(&mut self) -> Result<(), AllocError> {
         match self.random.below(100) {
             0..=54 => self.allocate(),

@@ -93,7 +93,7 @@ struct RunPlace {
     number: u32,
 }
 
-type Place = &'static LocalKey<RefCell<RunPlace>>;
+type RunSlot = &'static LocalKey<RefCell<RunPlace>>;
 
 thread_local! {
     /// Python, once it is fetched.
@@ -202,7 +202,7 @@ async fn why_absent() -> Option<String> {
 
 /// Runs a job in a separate worker. With `most_seconds`, a program that still runs so long after its start is
 /// ended.
-fn start(place: Place, number: u32, job: &ProgramJob, most_seconds: Option<i32>, on_event: &OnEvent) {
+fn start(place: RunSlot, number: u32, job: &ProgramJob, most_seconds: Option<i32>, on_event: &OnEvent) {
     if !is_present(place, number) {
         return;
     }
@@ -230,13 +230,13 @@ fn start(place: Place, number: u32, job: &ProgramJob, most_seconds: Option<i32>,
 }
 
 /// Ends a program that still runs when its time is over.
-async fn end_in_time(place: Place, number: u32, seconds: i32, on_event: OnEvent) {
+async fn end_in_time(place: RunSlot, number: u32, seconds: i32, on_event: OnEvent) {
     browser::pause(seconds * 1000).await;
     tell(place, number, RunEvent::Failed(InterpreterError::TimeIsOver(seconds)), &*on_event);
 }
 
 /// Passes an event of a run on, unless the run was given up.
-fn tell(place: Place, number: u32, event: RunEvent, on_event: &dyn Fn(RunEvent)) {
+fn tell(place: RunSlot, number: u32, event: RunEvent, on_event: &dyn Fn(RunEvent)) {
     if !is_present(place, number) {
         return;
     }
@@ -246,13 +246,13 @@ fn tell(place: Place, number: u32, event: RunEvent, on_event: &dyn Fn(RunEvent))
     on_event(event);
 }
 
-fn is_present(place: Place, number: u32) -> bool {
+fn is_present(place: RunSlot, number: u32) -> bool {
     place.with_borrow(|place| place.number == number)
 }
 
 /// Ends the present run of a place, and returns the number of the next run. Python starts in another worker for
 /// the next program.
-fn begin(place: Place) -> u32 {
+fn begin(place: RunSlot) -> u32 {
     let (had_worker, number) = place.with_borrow_mut(|place| {
         place.number += 1;
         (place.worker.take().is_some(), place.number)
@@ -270,7 +270,7 @@ fn begin(place: Place) -> u32 {
 /// Runs a job beside the program in the editor, whose run and output stay. `on_end` gets the first reply other
 /// than output, or why there is none; an earlier run in the place is given up.
 fn run_beside(
-    place: Place,
+    place: RunSlot,
     job: &ProgramJob,
     most_seconds: i32,
     on_end: impl Fn(Result<ProgramReply, InterpreterError>) + 'static,

@@ -163,12 +163,12 @@ impl Comparison {
 }
 
 /// A program of one process, or of several.
-enum Job {
+enum ProgramFiles {
     One(PathBuf),
     Ranks(RankJob),
 }
 
-impl Job {
+impl ProgramFiles {
     /// The programs of these files, where the files of one program's ranks belong together.
     fn all(files: &[PathBuf]) -> Vec<Self> {
         let mut jobs: Vec<Self> = Vec::new();
@@ -234,13 +234,13 @@ pub fn run(options: &DryRunOptions) -> Result<ExitCode> {
         is_right &= share.is_whole();
     }
     if !files.is_empty() {
-        is_right &= compare_programs(&Job::all(&files), &installed, options.verbose)? == 0;
+        is_right &= compare_programs(&ProgramFiles::all(&files), &installed, options.verbose)? == 0;
     }
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Compares programs and prints the table; returns how many differ without a mark.
-fn compare_programs(jobs: &[Job], installed: &InstalledTorch, is_verbose: bool) -> Result<usize> {
+fn compare_programs(jobs: &[ProgramFiles], installed: &InstalledTorch, is_verbose: bool) -> Result<usize> {
     println!("| program | lines equal | events equal | marked | wrong without a mark |");
     println!("| --- | --- | --- | --- | --- |");
     let (mut lines, mut events) = (Share::default(), Share::default());

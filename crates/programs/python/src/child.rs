@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
 use crate::interpreter::Interpreter;
-use crate::{Job, ProgramOutcome, ProgramSettings, ProgramSource, RunError, library};
+use crate::{ProcessJob, ProgramOutcome, ProgramSettings, ProgramSource, RunError, library};
 
 /// How long a program that has to stop may continue before its process is ended.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -76,7 +76,7 @@ fn run_job(
         // Python looks into archives and folders that may not exist.
         all.filter(|path| path.exists()).collect()
     });
-    let job = Job {
+    let job = ProcessJob {
         file: program.file.clone(),
         source: program.source.clone(),
         arguments: program.arguments.clone(),

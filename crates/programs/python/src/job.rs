@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A run, as the file `job` in the folder of the run says it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Job {
+pub struct ProcessJob {
     /// The name that tracebacks show.
     pub file: String,
     /// The text of the program.

@@ -50,7 +50,7 @@ pub use child::{Output, run, run_to_step};
 pub use error::RunError;
 #[cfg(not(target_family = "wasm"))]
 pub use interpreter::{Interpreter, pyenv_commands};
-pub use job::Job;
+pub use job::ProcessJob;
 pub use program::{
     AllocationOrigin, DeviceRun, PrintedLine, PrintedMark, ProgramOutcome, ProgramSettings, ProgramSource,
     Referrers,

@@ -129,7 +129,7 @@ enum MarkKind {
     Note(String),
 }
 
-struct Job {
+struct WatchState {
     devices: Vec<Device>,
     /// The moments that wait to be sent.
     marks: Mutex<VecDeque<Mark>>,
@@ -157,7 +157,7 @@ struct StackRule {
     measured: Mutex<Option<Instant>>,
 }
 
-static JOB: OnceLock<Job> = OnceLock::new();
+static JOB: OnceLock<WatchState> = OnceLock::new();
 /// What sends, before it begins.
 static WAITING: Mutex<Option<SendingThread>> = Mutex::new(None);
 
@@ -271,7 +271,7 @@ fn start(socket: &str, hello: &Hello) -> Result<(), JobError> {
     let symbols = Symbols::find()?;
     let (devices, readers): (Vec<_>, Vec<_>) =
         (0..hello.devices.len().clamp(1, MAX_DEVICES)).map(|_| device()).unzip();
-    let job = JOB.get_or_init(|| Job {
+    let job = JOB.get_or_init(|| WatchState {
         devices,
         marks: Mutex::default(),
         is_on: AtomicBool::new(true),
@@ -357,7 +357,7 @@ fn is_too_much(spent: Duration, elapsed: Duration) -> bool {
     spent > elapsed / MAX_SHARE
 }
 
-impl Job {
+impl WatchState {
     /// Adds a moment; it is left out where too many wait.
     fn mark(&self, kind: MarkKind) {
         let mut marks = locked(&self.marks);

@@ -15,7 +15,7 @@ pub(crate) struct LabelRows {
 
 /// The place of a label.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct LabelPlace {
     pub(crate) row: usize,
     pub(crate) left_px: f32,
     pub(crate) right_px: f32,
@@ -30,7 +30,7 @@ impl LabelRows {
 
     /// A place of `width_px` near `x_px` in the first row with enough room: centered at `x_px`, or else to
     /// the left or right of it, always within the edges.
-    pub(crate) fn place(&mut self, x_px: f32, width_px: f32) -> Option<Place> {
+    pub(crate) fn place(&mut self, x_px: f32, width_px: f32) -> Option<LabelPlace> {
         if width_px > self.right_px - self.left_px {
             return None;
         }
@@ -44,7 +44,7 @@ impl LabelRows {
                     self.taken[row].iter().all(|(l, r)| right_px + GAP_PX <= *l || left_px >= *r + GAP_PX);
                 if is_free {
                     self.taken[row].push((left_px, right_px));
-                    return Some(Place { row, left_px, right_px });
+                    return Some(LabelPlace { row, left_px, right_px });
                 }
             }
         }
@@ -133,7 +133,7 @@ mod tests {
     fn labels_of_one_place_go_beside_each_other_and_then_below() {
         let mut rows = LabelRows::new(0.0, 300.0, 2);
         let places: Vec<_> = (0..4).map(|_| rows.place(150.0, 100.0)).collect();
-        assert_eq!(places[0], Some(Place { row: 0, left_px: 100.0, right_px: 200.0 }));
+        assert_eq!(places[0], Some(LabelPlace { row: 0, left_px: 100.0, right_px: 200.0 }));
         assert_eq!(places[1].map(|place| place.row), Some(1));
         assert_eq!((places[2], places[3]), (None, None));
         assert_eq!(rows.place(20.0, 80.0).map(|place| place.row), Some(0));
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_label_never_leaves_the_edges() {
         let mut rows = LabelRows::new(10.0, 110.0, 1);
-        assert_eq!(rows.place(-50.0, 60.0), Some(Place { row: 0, left_px: 10.0, right_px: 70.0 }));
+        assert_eq!(rows.place(-50.0, 60.0), Some(LabelPlace { row: 0, left_px: 10.0, right_px: 70.0 }));
         assert_eq!(rows.place(60.0, 101.0), None);
     }
 }

@@ -23,7 +23,7 @@ const BETWEEN_REPORTS: usize = 1 << 16;
 
 /// The holder that a row is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum RowHolder {
     /// A line of the program, or of a library where there is no other.
     Line(FrameId),
     /// A tensor of a workload.
@@ -41,7 +41,7 @@ pub(crate) enum Place {
 /// The bytes that one place holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PlaceBytes {
-    pub(crate) place: Place,
+    pub(crate) place: RowHolder,
     pub(crate) bytes: Bytes,
     pub(crate) blocks: usize,
     /// The stack that holds most of the place's bytes.
@@ -68,22 +68,22 @@ pub(crate) fn held(
 }
 
 fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]) -> Vec<PlaceBytes> {
-    let mut of_stacks: BTreeMap<StackId, Option<Place>> = BTreeMap::new();
+    let mut of_stacks: BTreeMap<StackId, Option<RowHolder>> = BTreeMap::new();
     let has_stacks = !recording.stacks().is_empty();
     // The bytes of each stack of a place.
-    let mut places: BTreeMap<Place, BTreeMap<StackId, (Bytes, usize)>> = BTreeMap::new();
+    let mut places: BTreeMap<RowHolder, BTreeMap<StackId, (Bytes, usize)>> = BTreeMap::new();
     for row in rows {
         let Some(allocation) = allocations.get(*row) else { continue };
         let stack = recording.allocation_stack(allocation.id);
         let of_stack = of_stacks.entry(stack).or_insert_with(|| place_of_stack(recording, stack));
         let place = match (of_stack, recording.name(allocation.id)) {
             (Some(place), _) => place.clone(),
-            (None, Some(name)) => Place::Name(name.to_owned()),
+            (None, Some(name)) => RowHolder::Name(name.to_owned()),
             (None, None) if has_stacks && recording.allocated_at(allocation.id).is_none() => {
-                Place::BeforeRecording
+                RowHolder::BeforeRecording
             }
-            (None, None) if has_stacks => Place::WithoutStack,
-            (None, None) => Place::Size(allocation.size),
+            (None, None) if has_stacks => RowHolder::WithoutStack,
+            (None, None) => RowHolder::Size(allocation.size),
         };
         let (bytes, blocks) = places.entry(place).or_default().entry(stack).or_default();
         *bytes = bytes.saturating_add(allocation.size);
@@ -106,13 +106,13 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
 }
 
 /// The line of a stack, or the row for everything that no line holds; `None` for the empty stack.
-fn place_of_stack(recording: &Recording, stack: StackId) -> Option<Place> {
+fn place_of_stack(recording: &Recording, stack: StackId) -> Option<RowHolder> {
     let stacks = recording.stacks();
     let line = stacks.own_frame(stack)?;
     Some(match StackHolder::of(stacks.frames(stack).map(|frame| stacks.frame(frame))) {
-        StackHolder::Program => Place::Line(line),
-        StackHolder::Workspace => Place::Workspaces,
-        StackHolder::PyTorch => Place::WithoutStack,
+        StackHolder::Program => RowHolder::Line(line),
+        StackHolder::Workspace => RowHolder::Workspaces,
+        StackHolder::PyTorch => RowHolder::WithoutStack,
     })
 }
 
@@ -131,18 +131,18 @@ impl PlaceBytes {
     /// The place in words.
     pub(crate) fn text(&self, recording: &Recording) -> String {
         match &self.place {
-            Place::Line(frame) => {
+            RowHolder::Line(frame) => {
                 let line = frame_text(recording.stacks().frame(*frame)).trim_end().to_owned();
                 match self.caller(recording) {
                     Some(caller) => format!("{line}, called at {caller}"),
                     None => line,
                 }
             }
-            Place::Name(name) => format!("tensor {name}"),
-            Place::Size(size) => format!("blocks of {size}; no stack was recorded"),
-            Place::WithoutStack => WITHOUT_PROGRAM_LINE.to_owned(),
-            Place::BeforeRecording => BEFORE_RECORDING.to_owned(),
-            Place::Workspaces => WORKSPACES.to_owned(),
+            RowHolder::Name(name) => format!("tensor {name}"),
+            RowHolder::Size(size) => format!("blocks of {size}; no stack was recorded"),
+            RowHolder::WithoutStack => WITHOUT_PROGRAM_LINE.to_owned(),
+            RowHolder::BeforeRecording => BEFORE_RECORDING.to_owned(),
+            RowHolder::Workspaces => WORKSPACES.to_owned(),
         }
     }
 }

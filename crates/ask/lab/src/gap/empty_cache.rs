@@ -29,7 +29,7 @@ pub(super) fn remedy(
     let mut on_done = |done| on_progress(Progress::new("trying empty_cache", done, total));
     let places = places(trial, &boundaries, first.saturating_sub(1), &mut on_done)?;
     let end = trial.end.saturating_add(1);
-    let mut best: Option<(GapOutcome, Place)> = None;
+    let mut best: Option<(GapOutcome, CallMoment)> = None;
     for place in places {
         let changed = with_call(trial, place.request);
         let Some(outcome) = trial.outcome(&changed, trial.bounds, end, &mut on_done)? else { continue };
@@ -71,7 +71,7 @@ fn places(
     boundaries: &[usize],
     last: usize,
     on_done: OnDone,
-) -> Result<Vec<Place>, LabError> {
+) -> Result<Vec<CallMoment>, LabError> {
     let Some(fixed) = trial.bounds.get(trial.place) else { return Ok(Vec::new()) };
     let (mut most, mut between) = ((Bytes::ZERO, 0), Vec::new());
     follow(trial.run, fixed, last, on_done, &mut |done, Use { cached, .. }| {
@@ -90,7 +90,7 @@ fn places(
     // A program makes the call before one of its lines, and so before the first request of the line.
     let next = |done: usize| possible.get(possible.partition_point(|place| place.request < done));
     let found = wanted.filter_map(|(_, done)| next(*done)).filter(|place| place.request <= last);
-    let mut places: Vec<Place> = found.cloned().collect();
+    let mut places: Vec<CallMoment> = found.cloned().collect();
     places.sort_by_key(|place| place.request);
     places.dedup_by_key(|place| place.request);
     Ok(places)
@@ -98,7 +98,7 @@ fn places(
 
 /// A place for a call.
 #[derive(Clone, Debug)]
-struct Place {
+struct CallMoment {
     /// The index of the request before which the call is made.
     request: usize,
     /// The line of the program that makes the request.
@@ -107,7 +107,7 @@ struct Place {
     occurrence: Option<u64>,
 }
 
-impl Place {
+impl CallMoment {
     fn text(&self, run: &Run) -> String {
         let request = request_text(run.request_number(self.request));
         let Some(CallingLine { line, caller }) = &self.line else { return request };
@@ -144,11 +144,11 @@ impl CallingLine {
 /// The places before which a program can make a call, ascending: a request for memory whose line follows
 /// another line. PyTorch's own threads make requests without a line, which are left out. Without stacks these
 /// are all requests for memory.
-fn possible_places(run: &Run) -> Vec<Place> {
+fn possible_places(run: &Run) -> Vec<CallMoment> {
     let requests = run.requests().iter().enumerate();
     let asked = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. })).map(|(at, _)| at);
     if !run.has_stacks() {
-        let place = |at| Place { request: at, line: CallingLine::of(run, at), occurrence: None };
+        let place = |at| CallMoment { request: at, line: CallingLine::of(run, at), occurrence: None };
         return asked.map(place).collect();
     }
     // Stacks repeat, so the line of each stack is made once.
@@ -164,7 +164,7 @@ fn possible_places(run: &Run) -> Vec<Place> {
         *count = count.saturating_add(1);
         let occurrence = Some(*count);
         before = Some(line.clone());
-        places.push(Place { request, line: Some(line), occurrence });
+        places.push(CallMoment { request, line: Some(line), occurrence });
     }
     places
 }

@@ -73,7 +73,7 @@ const NO_ANSWER: u64 = 62;
 
 /// Batches over which one formula gives the size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct FormulaRange {
     /// The place of the first batch in the list.
     place: usize,
     formula: u64,
@@ -82,7 +82,7 @@ struct Run {
     growth: i64,
 }
 
-impl Run {
+impl FormulaRange {
     fn read(bytes: &mut &[u8], before: usize) -> Option<Self> {
         let step = usize::try_from(number(bytes)?).ok()?;
         let head = number(bytes)?;
@@ -218,24 +218,24 @@ impl LayerTable {
 }
 
 /// The runs of one row of a layer; the numbers of the layer's rows are next in `bytes`.
-fn row(bytes: &mut &[u8], wanted: usize) -> Option<Vec<Run>> {
+fn row(bytes: &mut &[u8], wanted: usize) -> Option<Vec<FormulaRange>> {
     let rows = number(bytes)?;
     if wanted >= 3 * KINDS.len() || rows >> wanted & 1 == 0 {
         return None;
     }
     // Rows of the operation that were read.
-    let mut read: [Vec<Run>; KINDS.len()] = Default::default();
+    let mut read: [Vec<FormulaRange>; KINDS.len()] = Default::default();
     for row in (0..=wanted).filter(|row| rows >> row & 1 == 1) {
         let head = usize::try_from(number(bytes)?).ok()?;
         let runs = if let Some(other) = read.get(head) {
             let more = signed(bytes)?;
-            let moved = |run: &Run| Some(Run { rest: run.rest.checked_add(more)?, ..*run });
-            other.iter().map(moved).collect::<Option<Vec<Run>>>()?
+            let moved = |run: &FormulaRange| Some(FormulaRange { rest: run.rest.checked_add(more)?, ..*run });
+            other.iter().map(moved).collect::<Option<Vec<FormulaRange>>>()?
         } else {
             let mut runs = Vec::new();
             for _ in KINDS.len()..head {
-                let before = runs.last().map_or(0, |run: &Run| run.place);
-                runs.push(Run::read(bytes, before)?);
+                let before = runs.last().map_or(0, |run: &FormulaRange| run.place);
+                runs.push(FormulaRange::read(bytes, before)?);
             }
             runs
         };

@@ -6,7 +6,7 @@ use blockyard_gpus::GpuProfile;
 use blockyard_program::{
     AllocationOrigin, LineMemory, PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun, Referrers,
 };
-use blockyard_python::{DeviceRun, Job, ProgramOutcome};
+use blockyard_python::{DeviceRun, ProcessJob, ProgramOutcome};
 use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use blockyard_torch::memory::{Category, LogEntry, Phase};
@@ -25,11 +25,11 @@ fn encode(reply: &ProgramReply) -> PyResult<Vec<u8>> {
 }
 
 /// The job of a message of the page.
-fn job_of(message: ProgramJob, file: String) -> Result<Job, ProgramError> {
+fn job_of(message: ProgramJob, file: String) -> Result<ProcessJob, ProgramError> {
     let gpu = GpuProfile::from_id(&message.gpu).ok_or(ProgramError::Gpu(message.gpu))?;
     AllocatorConfig::parse(&message.conf, message.release)
         .map_err(|error| ProgramError::Config(error.to_string()))?;
-    Ok(Job {
+    Ok(ProcessJob {
         file,
         source: message.source,
         arguments: message.arguments,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use blockyard_answers::ProgramNote;
 use blockyard_gpus::GpuProfile;
-use blockyard_python::{AllocationOrigin, DeviceRun, Job, PrintedMark, ProgramOutcome, Referrers};
+use blockyard_python::{AllocationOrigin, DeviceRun, PrintedMark, ProcessJob, ProgramOutcome, Referrers};
 use blockyard_record::grouped;
 use blockyard_rules::{AllocatorConfig, BlasVariables};
 use blockyard_torch::memory::{Origin, SimulatedGpu};
@@ -27,7 +27,7 @@ const TICK: f64 = 1e-4;
 const OPERATOR_TIME: f64 = 1e-5;
 
 /// What is counted of the run on this thread.
-struct Run {
+struct RunState {
     file: String,
     notes: Vec<ProgramNote>,
     /// The lines with a branch that is assumed, in the order of their notes.
@@ -43,16 +43,16 @@ struct Run {
 }
 
 thread_local! {
-    static RUN: RefCell<Option<Run>> = const { RefCell::new(None) };
+    static RUN: RefCell<Option<RunState>> = const { RefCell::new(None) };
 }
 
-fn with<R>(action: impl FnOnce(&mut Run) -> R) -> Option<R> {
+fn with<R>(action: impl FnOnce(&mut RunState) -> R) -> Option<R> {
     RUN.with(|run| run.try_borrow_mut().ok()?.as_mut().map(action))
 }
 
 /// Begins the run of a job, whose text is `file`: makes its devices. `file` is the object that code objects
 /// name as their file.
-pub(crate) fn begin_job(file: &Bound<'_, PyString>, job: &Job) -> PyResult<()> {
+pub(crate) fn begin_job(file: &Bound<'_, PyString>, job: &ProcessJob) -> PyResult<()> {
     let Some(mut profile) = GpuProfile::from_id(&job.gpu) else {
         return Err(PyValueError::new_err(format!("there is no GPU {:?} here", job.gpu)));
     };
@@ -71,7 +71,7 @@ pub(crate) fn begin_job(file: &Bound<'_, PyString>, job: &Job) -> PyResult<()> {
         device.start_log();
     }
     line::set_file(Some(file.clone().unbind()));
-    RUN.replace(Some(Run {
+    RUN.replace(Some(RunState {
         file: job.file.clone(),
         notes: Vec::new(),
         assumed_lines: Vec::new(),
@@ -357,7 +357,7 @@ fn environment_changed(python: Python<'_>, key: &str, value: &str) -> PyResult<(
 /// its bytes of the host's memory.
 type JobParts = (String, Vec<String>, Option<String>, Option<Vec<String>>, Option<f64>, Option<u64>);
 
-fn read_job(bytes: &[u8]) -> PyResult<Job> {
+fn read_job(bytes: &[u8]) -> PyResult<ProcessJob> {
     postcard::from_bytes(bytes).map_err(|error| PyValueError::new_err(format!("the job: {error}")))
 }
 

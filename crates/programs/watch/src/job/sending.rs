@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::clock::Clock;
-use super::{DeviceReader, Job, Mark, MarkKind, locked};
+use super::{DeviceReader, Mark, MarkKind, WatchState, locked};
 use crate::frames::Frame;
 
 /// How many events one frame has at most.
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// The thread that sends.
 pub(super) struct SendingThread {
-    pub(super) job: &'static Job,
+    pub(super) job: &'static WatchState,
     pub(super) stream: UnixStream,
     pub(super) out: Vec<u8>,
     pub(super) readers: Vec<DeviceReader>,

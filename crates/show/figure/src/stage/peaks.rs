@@ -103,7 +103,7 @@ impl Painter<'_> {
 /// Where the text of a mark begins, and in which line. A text that is not at its mark has a copy of the mark
 /// before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Place {
+struct MarkPlace {
     row: usize,
     left_px: f32,
     has_sign: bool,
@@ -111,11 +111,11 @@ struct Place {
 
 /// A place for each text: at its mark wherever that is possible. On one line the last mark has no place if
 /// there is no room for its text.
-fn places(marks: &[PeakMark], width_px: f32, rows: usize) -> Vec<Option<Place>> {
+fn places(marks: &[PeakMark], width_px: f32, rows: usize) -> Vec<Option<MarkPlace>> {
     if rows > 1 {
         let place = |(row, mark): (usize, &PeakMark)| {
             let left_px = (mark.x_px - mark.width_px / 2.0).min(width_px - mark.width_px).max(0.0).round();
-            (row < rows).then_some(Place { row, left_px, has_sign: false })
+            (row < rows).then_some(MarkPlace { row, left_px, has_sign: false })
         };
         return marks.iter().enumerate().map(place).collect();
     }
@@ -127,7 +127,7 @@ fn places(marks: &[PeakMark], width_px: f32, rows: usize) -> Vec<Option<Place>> 
             }
             continue;
         };
-        let place = |left_px: f32| Some(Place { row: 0, left_px, has_sign: false });
+        let place = |left_px: f32| Some(MarkPlace { row: 0, left_px, has_sign: false });
         let rest = std::iter::repeat_n(None, marks.len() - count);
         return lefts.into_iter().map(place).chain(rest).collect();
     }
@@ -172,7 +172,7 @@ fn lefts_at_marks(marks: &[PeakMark], width_px: f32) -> Option<Vec<f32>> {
 
 /// The texts of both peaks beside each other near their marks, each with its mark once more before it; the
 /// first is left out where there is no room for both.
-fn side_by_side(marks: &[PeakMark], width_px: f32) -> Vec<Option<Place>> {
+fn side_by_side(marks: &[PeakMark], width_px: f32) -> Vec<Option<MarkPlace>> {
     let wide = |mark: &PeakMark| mark.width_px + SIGN_PX;
     let peaks = marks.get(..marks.len().min(2)).unwrap_or_default();
     let whole: f32 = peaks.iter().map(wide).sum::<f32>() + GAP_PX;
@@ -183,7 +183,7 @@ fn side_by_side(marks: &[PeakMark], width_px: f32) -> Vec<Option<Place>> {
     let mut left = (middle - used / 2.0).min(width_px - used).max(0.0).round();
     let mut places = vec![None; marks.len()];
     for (mark, place) in shown.iter().zip(places.iter_mut().skip(shown_from)) {
-        *place = Some(Place { row: 0, left_px: left, has_sign: true });
+        *place = Some(MarkPlace { row: 0, left_px: left, has_sign: true });
         left += wide(mark) + GAP_PX;
     }
     places
@@ -198,7 +198,7 @@ mod tests {
     }
 
     /// How far a text is from its mark.
-    fn off(mark: &PeakMark, place: Place) -> f32 {
+    fn off(mark: &PeakMark, place: MarkPlace) -> f32 {
         (place.left_px - mark.x_px).max(mark.x_px - place.left_px - mark.width_px).max(0.0)
     }
 
