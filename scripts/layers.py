@@ -33,7 +33,7 @@ FEW = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 256]
 FOUR = [16, 32, 64, 128]
 BATCHES = {"few": FEW, "four": FOUR, "many": MANY, "some": SOME}
 # Elements of a layer's largest operand. Fewer images than this are asked for anyway.
-MOST, LEAST = 6e8, 2
+MAX_ELEMENTS, MIN_BATCH = 6e8, 2
 # Types as PyTorch numbers them, and whether channels are last. Row `operation * 6 + kind` of a layer is of one operation and kind.
 KINDS = [(8, 0), (8, 1), (7, 0), (6, 0), (7, 1), (6, 1)]
 PROCESSES = os.cpu_count() or 1
@@ -61,7 +61,7 @@ class Layer:
 
     def batches(self, level):
         size = max(np.prod(self.input, dtype=float), np.prod(self.output, dtype=float)) * self.factor
-        return [batch for batch in BATCHES[level] if batch * size <= MOST or batch <= LEAST]
+        return [batch for batch in BATCHES[level] if batch * size <= MAX_ELEMENTS or batch <= MIN_BATCH]
 
     def rows(self):
         """Types and orders with the passes that PyTorch asks cuDNN for."""

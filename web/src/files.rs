@@ -98,7 +98,7 @@ const MAX_BYTES: f64 = 4e9;
 const FIRST_BYTES: f64 = 65_536.0;
 
 /// Texts of more bytes are not workloads, lessons or programs.
-const LONGEST_TEXT: f64 = 16e6;
+const MAX_TEXT: f64 = 16e6;
 
 /// The endings of the files that are opened from a folder.
 const FOLDER_ENDINGS: [&str; 10] = [
@@ -209,7 +209,7 @@ impl Feature<FileSignals> {
             return self.session.show_error(format!("The command opens {name}: blockyard {name}"));
         }
         let is_text = file_kind(&first) == FileKind::Other || name.ends_with(JSON);
-        if is_text && file.size() <= LONGEST_TEXT {
+        if is_text && file.size() <= MAX_TEXT {
             let text = first_bytes(&file, file.size()).await.and_then(|bytes| String::from_utf8(bytes).ok());
             match text.filter(|text| !text.trim().is_empty()) {
                 Some(text) if text.trim_start().starts_with("---") => {

@@ -13,10 +13,10 @@ use crate::input::Input;
 const MAX_OPERATIONS: usize = 400;
 
 /// The largest block that is held, since the model counts every 2 MiB of held memory: sizes up to
-/// [`LARGEST_RANGE`] would take a second for some inputs.
-const LARGEST_HELD: Bytes = Bytes::gib(2);
+/// [`MAX_RANGE`] would take a second for some inputs.
+const MAX_HELD: Bytes = Bytes::gib(2);
 /// The largest size that a device may serve: every device refuses larger requests.
-const LARGEST_RANGE: Bytes = Bytes::gib(16 << 10);
+const MAX_RANGE: Bytes = Bytes::gib(16 << 10);
 
 /// Reads operations from the bytes and does them; after each operation the allocator, its events, its device
 /// and the allocations of callers agree, and a refused operation changed nothing.
@@ -144,7 +144,7 @@ impl World {
 
 fn size(input: &mut Input<'_>) -> Bytes {
     let size = input.size();
-    if size > LARGEST_RANGE { size } else { size.min(LARGEST_HELD) }
+    if size > MAX_RANGE { size } else { size.min(MAX_HELD) }
 }
 
 fn allocated(snapshot: &Snapshot) -> Vec<(DeviceAddr, Bytes)> {

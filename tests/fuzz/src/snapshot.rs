@@ -8,7 +8,7 @@ use blockyard_replay::certify;
 /// The limits of a file, which are larger than any input of a fuzzer needs.
 const LIMITS: Limits = Limits { content: 1 << 22, memory: 1 << 26 };
 /// Longer traces are not replayed: that is slow, and the target `recording` replays every input.
-const LONGEST_REPLAY: usize = 200;
+const MAX_REPLAY: usize = 200;
 
 /// Bytes of any file that may be a snapshot.
 pub fn snapshot(data: &[u8]) {
@@ -29,7 +29,7 @@ fn check_device(file: &SnapshotFile, place: usize) {
     let end = recording.state_at(recording.event_count()).expect("its events add up");
     let breakdown = end.breakdown();
     assert!(breakdown.allocated() <= breakdown.active() && breakdown.active() <= breakdown.reserved());
-    if file.devices[place].trace.len() <= LONGEST_REPLAY {
+    if file.devices[place].trace.len() <= MAX_REPLAY {
         let _ = certify(file, place, &mut |_| ControlFlow::Continue(()));
     }
 }

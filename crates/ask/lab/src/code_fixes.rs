@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// A change that takes less than one in this many bytes of the peak is left out.
-const LEAST_SHARE: u64 = 100;
+const MIN_SHARE: u64 = 100;
 
 /// A change of the code that is to be tried.
 struct Proposal {
@@ -119,7 +119,7 @@ pub(crate) fn add_code_fixes(
         let bytes = own.saturating_sub(allocated);
         let known = fixes.iter().position(|fix| fix.kind == proposal.kind);
         let is_better = known.and_then(|place| fixes.get(place)).is_none_or(|fix| fix.bytes < bytes);
-        if bytes.get().saturating_mul(LEAST_SHARE) < own.get() || !is_better {
+        if bytes.get().saturating_mul(MIN_SHARE) < own.get() || !is_better {
             continue;
         }
         let found = trial.as_ref().map(|trial| trial.of(&proposal.run, &mut on_done)).transpose()?;

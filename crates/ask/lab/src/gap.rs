@@ -26,7 +26,7 @@ pub(crate) use parts::of_device;
 
 /// A gap below one in this many of the reserved bytes is usual: nothing is said about it, and nothing is
 /// tried. Nor is anything said about a change that takes away less than one in this many bytes of the gap.
-const LEAST_SHARE: u64 = 20;
+const MIN_SHARE: u64 = 20;
 
 /// The gap between the reserved and the requested bytes of a run, at the peak and at a failure, and the
 /// changes that lower the peak of reserved bytes. `None` if nothing is reserved.
@@ -129,7 +129,7 @@ pub(crate) fn findings(gap: &Gap) -> Vec<Finding> {
     let saved = |remedy: &GapRemedy| own.saturating_sub(remedy.outcome.peak_reserved).get();
     let others = gap.remedies.iter().filter(|remedy| {
         remedy.kind != GapRemedyKind::Setting
-            && saved(remedy).saturating_mul(LEAST_SHARE) >= moment.parts.sum().get()
+            && saved(remedy).saturating_mul(MIN_SHARE) >= moment.parts.sum().get()
     });
     findings.extend(others.map(|remedy| Finding::new(FindingTopic::Gap, &remedy.sentence)));
     findings
@@ -142,7 +142,7 @@ fn shown(gap: &Gap) -> &GapAtMoment {
 
 fn is_large(moment: &GapAtMoment) -> bool {
     let gap = moment.parts.sum();
-    !gap.is_zero() && gap.get().saturating_mul(LEAST_SHARE) >= moment.reserved.get()
+    !gap.is_zero() && gap.get().saturating_mul(MIN_SHARE) >= moment.reserved.get()
 }
 
 /// The segment that a failed request asked for.

@@ -20,13 +20,13 @@ pub const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);
 pub const UNLIMITED: Bytes = Bytes::new(u64::MAX);
 /// Requests of at least this are refused before anything else happens (`one_exa_bytes` in
 /// `NativeCachingAllocator::allocate`).
-pub const LARGEST_REQUEST: Bytes = Bytes::new(1 << 60);
+pub const MAX_REQUEST: Bytes = Bytes::new(1 << 60);
 /// The driver's stream-ordered memory pool (`backend:cudaMallocAsync`) maps memory in pieces of this size,
 /// and its range of addresses begins at a multiple of this. PyTorch does not have the number: it was found in
 /// recordings of an H200.
 pub const MALLOC_ASYNC_GRANULE: Bytes = Bytes::mib(32);
 
-/// A request after rounding (`round_size`); `requested` is below [`LARGEST_REQUEST`].
+/// A request after rounding (`round_size`); `requested` is below [`MAX_REQUEST`].
 #[inline]
 #[must_use]
 pub fn rounded(requested: Bytes, config: &AllocatorConfig) -> Bytes {

@@ -407,7 +407,7 @@ fn uncached<D: DeviceMemory, S: EventSink>(
     allocator: &mut CachingAllocator<D, S>,
     requested: Bytes,
 ) -> Result<BackendAllocation, AllocError> {
-    if requested >= size::LARGEST_REQUEST {
+    if requested >= size::MAX_REQUEST {
         return Err(AllocError::TooLarge { requested });
     }
     match allocator.device.allocate_segment(requested) {

@@ -144,7 +144,7 @@ impl<D: DeviceMemory, S: EventSink> MallocAsyncAllocator<D, S> {
                 allocator: self.identity,
             });
         }
-        if requested >= size::LARGEST_REQUEST {
+        if requested >= size::MAX_REQUEST {
             return Err(AllocError::TooLarge { requested });
         }
         let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);

@@ -75,7 +75,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     )]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn allocate_fast_path(&mut self, requested: Bytes, stream: StreamId) -> Option<BlockIndex> {
-        if self.needs_slow_path() || requested >= size::LARGEST_REQUEST {
+        if self.needs_slow_path() || requested >= size::MAX_REQUEST {
             return None;
         }
         let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
@@ -127,7 +127,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     #[inline(never)]
     fn allocate_slow_path(&mut self, requested: Bytes, stream: StreamId) -> Result<BlockIndex, AllocError> {
-        if requested >= size::LARGEST_REQUEST {
+        if requested >= size::MAX_REQUEST {
             return Err(AllocError::TooLarge { requested });
         }
         let found = self.find_slow_path(requested, stream)?;

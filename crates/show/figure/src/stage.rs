@@ -245,7 +245,7 @@ impl Stage {
     pub fn with_leaders(self) -> Self {
         let active = || self.blocks.iter().filter(|block| block.state.is_active());
         let stems: BTreeSet<_> = active().filter_map(StageBlock::stem).collect();
-        let has_names = stems.len() <= leaders::MOST_NAMES && active().all(|block| block.name.is_some());
+        let has_names = stems.len() <= leaders::MAX_NAMES && active().all(|block| block.name.is_some());
         let leaders = match (has_names, self.blocks.len() <= leaders::FEW_BLOCKS) {
             (true, true) => Leaders::Each,
             (true, false) => Leaders::Lists,

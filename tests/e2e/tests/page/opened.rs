@@ -13,7 +13,7 @@ const LAPTOP: Window = Window { width: 1366, height: 768 };
 const PHONE: Window = Window { width: 390, height: 844 };
 
 /// The most that a reader has to choose from.
-pub(crate) const MOST_CONTROLS: usize = 35;
+pub(crate) const MAX_CONTROLS: usize = 35;
 
 /// Opens a file and waits for its verdict.
 fn open(page: &Page, file: &std::path::Path) -> Result<()> {
@@ -83,7 +83,7 @@ fn an_opened_file_has_few_controls() -> Result<()> {
             open(page, &file)?;
             let found = controls(page)?;
             println!("{what}: {} controls: {}", found.len(), found.join(", "));
-            ensure!(found.len() <= MOST_CONTROLS, "{what}: {} controls: {found:?}", found.len());
+            ensure!(found.len() <= MAX_CONTROLS, "{what}: {} controls: {found:?}", found.len());
             page.check_accessible()
         })?;
     }
@@ -227,7 +227,7 @@ fn each_sample_opens_on_a_verdict_that_names_its_own_line() -> Result<()> {
             wait_seen(page, &id("verdict-headline"))?;
             page.wait_gone(&id("lab-work"))?;
             let found = controls(page)?;
-            ensure!(found.len() <= MOST_CONTROLS, "{name}: {} controls: {found:?}", found.len());
+            ensure!(found.len() <= MAX_CONTROLS, "{name}: {} controls: {found:?}", found.len());
             ensure!(page.text(&id("verdict-fit"))?.starts_with(&format!("blockyard fit {name}.py --vary")));
             page.wait_until(&format!("location.hash.startsWith('#sample={name}')"))?;
             page.check_accessible()

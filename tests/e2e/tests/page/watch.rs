@@ -11,7 +11,7 @@ use blockyard_e2e::{Page, Window, built_page};
 use tempfile::TempDir;
 
 use crate::id;
-use crate::opened::{MOST_CONTROLS, controls};
+use crate::opened::{MAX_CONTROLS, controls};
 
 /// A command that watches a program, which plays steps on request.
 struct Watching {
@@ -94,7 +94,7 @@ fn a_program_is_seen_growing_its_forecast_is_read_and_its_death_opens_the_record
     let steps = page.text(&id("live-steps"))?;
     ensure!(steps.contains("12 ") && steps.contains("train_step kept_losses.py:14"), "{steps}");
     let found = controls(&page)?;
-    ensure!(found.len() <= MOST_CONTROLS, "{} controls: {found:?}", found.len());
+    ensure!(found.len() <= MAX_CONTROLS, "{} controls: {found:?}", found.len());
     for is_dark in [false, true] {
         page.dark(is_dark)?;
         page.check_accessible()?;

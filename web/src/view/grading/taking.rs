@@ -17,7 +17,7 @@ use crate::view::make_lesson::with_requests;
 const MAX_BYTES: u32 = 1_000_000;
 
 /// The largest archive that is read at once.
-const LARGEST_ARCHIVE: f64 = 5e7;
+const MAX_ARCHIVE: f64 = 5e7;
 
 /// Takes the files that the teacher gave: lessons first, so that all files may answer their exercises.
 pub(super) async fn take(class: ClassSignals, given: Vec<File>) {
@@ -42,7 +42,7 @@ pub(super) async fn take(class: ClassSignals, given: Vec<File>) {
 
 async fn of_archive(file: &File) -> Vec<(String, HandedIn)> {
     let refused = |why: &str| vec![(file.name(), HandedIn::Refused(why.to_owned()))];
-    if file.size() > LARGEST_ARCHIVE {
+    if file.size() > MAX_ARCHIVE {
         return refused("an archive larger than 50 MB: give its files in parts");
     }
     let Some(bytes) = bytes_of(file).await else { return refused("cannot be read") };

@@ -93,13 +93,13 @@ const FOLLOWING: [&str; 11] = [
 ];
 
 /// The least bytes of a parameter or an activation of which a copy in another type is looked for.
-const LEAST_COPIED: Bytes = Bytes::kib(64);
+const MIN_COPIED: Bytes = Bytes::kib(64);
 
 /// The forward pass under `torch.autocast` with bfloat16: half of what matrix products and the functions
 /// after them keep, and a copy of each parameter. Nothing, if the run shows 16 bits already, or if no
 /// parameter shows that it does not.
 pub(super) fn autocast(training: &Training<'_>, outputs: &HashSet<Bytes>) -> Option<Proposal> {
-    let is_large = |block: &&Block| block.phase == Phase::Building && block.size >= LEAST_COPIED;
+    let is_large = |block: &&Block| block.phase == Phase::Building && block.size >= MIN_COPIED;
     let parameters: Vec<&Block> = training.blocks.iter().filter(is_large).collect();
     if parameters.is_empty() || !training.has_backward() || shows_16_bits(training, &parameters) {
         return None;
@@ -116,7 +116,7 @@ pub(super) fn autocast(training: &Training<'_>, outputs: &HashSet<Bytes>) -> Opt
     for block in training.blocks.iter().filter(|block| block.kept_for.is_some()) {
         let is_halved = is_halved.get(block.stack).copied().flatten();
         let is_own = !adds_32_bits || (!outputs.is_empty() && !outputs.contains(&block.size));
-        if block.phase == Phase::Forward && block.size >= LEAST_COPIED && is_halved.unwrap_or(is_own) {
+        if block.phase == Phase::Forward && block.size >= MIN_COPIED && is_halved.unwrap_or(is_own) {
             changed.divide(block, 2);
         }
     }

@@ -7,7 +7,7 @@ use blockyard_record::{Bytes, frame_text, own_line};
 use super::activations::is_product;
 use super::changed_requests::ChangedRequests;
 use super::training::{Block, Pass, Phase, Training, function};
-use super::{LEAST_SHARE, Proposal};
+use super::{MIN_SHARE, Proposal};
 use crate::CodeFixKind;
 
 /// Into so many chunks the loss is cut.
@@ -25,9 +25,8 @@ const AFTER_LOSS: usize = 16;
 /// The loss in chunks, each of which makes its logits again in the backward pass: the logits, what the loss
 /// makes of them, and their gradients, become as small as those of one chunk.
 pub(super) fn chunked(training: &Training<'_>, peak: Bytes) -> Option<Proposal> {
-    let is_loss = |block: &Block| {
-        block.size.get().saturating_mul(LEAST_SHARE) >= peak.get() && is_loss(training, block)
-    };
+    let is_loss =
+        |block: &Block| block.size.get().saturating_mul(MIN_SHARE) >= peak.get() && is_loss(training, block);
     let mut changed = ChangedRequests::of(training);
     let mut lines: BTreeSet<String> = BTreeSet::new();
     for pass in &training.passes {

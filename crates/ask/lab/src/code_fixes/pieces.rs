@@ -13,7 +13,7 @@ use crate::CodeFixKind;
 const PIECES: u64 = 8;
 
 /// A line that holds less than one in so many bytes of the peak is not worth a change.
-const LEAST_SHARE: u64 = 10;
+const MIN_SHARE: u64 = 10;
 
 /// What the line makes that holds most of a forward pass when the run fails, in pieces, each of which is made again
 /// in the backward pass. It is a bound: what a later line needs as a whole stays whole.
@@ -30,7 +30,7 @@ pub(super) fn largest_line(training: &Training<'_>, peak: Bytes) -> Option<Propo
         stacks.insert(block.stack);
     }
     let (line, (bytes, blocks, stacks)) = lines.into_iter().max_by_key(|(_, (bytes, ..))| *bytes)?;
-    if bytes.get().saturating_mul(LEAST_SHARE) < peak.get() {
+    if bytes.get().saturating_mul(MIN_SHARE) < peak.get() {
         return None;
     }
     let mut changed = ChangedRequests::of(training);

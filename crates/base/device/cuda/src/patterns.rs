@@ -72,7 +72,7 @@ const RESULT: Bytes = Bytes::new(16);
 const MAX_CHECKS: usize = 4096;
 /// A stream that is never released continues after a time limit, so that a mistake ends in an error and not
 /// in a hang.
-const LONGEST_HOLD_NANOS: u64 = 5_000_000_000;
+const MAX_HOLD_NANOS: u64 = 5_000_000_000;
 
 impl Patterns {
     /// Compiles the kernels.
@@ -163,7 +163,7 @@ impl Patterns {
     pub fn hold(&mut self, device: &mut CudaDevice, stream: StreamId) -> Result<(), DeviceError> {
         self.held += 1;
         let held = self.held;
-        self.wait_at_gate(device, stream, held, LONGEST_HOLD_NANOS)
+        self.wait_at_gate(device, stream, held, MAX_HOLD_NANOS)
     }
 
     /// Releases all streams that were stopped.

@@ -11,7 +11,7 @@ use crate::work::{Pass, PatternRange};
 pub const PATTERN_ALIGNMENT: Bytes = Bytes::new(512);
 
 /// The most bytes of one pass, so that the index of a word stays far below 32 bits.
-const LARGEST_WINDOW: u64 = 1 << 30;
+const MAX_WINDOW: u64 = 1 << 30;
 
 /// How many words a workgroup fills or checks; each of its threads takes a share.
 const WORKGROUP_WORDS: u64 = 8192;
@@ -58,7 +58,7 @@ impl WgpuDevice {
         if self.work.is_full() {
             self.submit()?;
         }
-        let most = self.gpu.info().largest_binding.get().min(LARGEST_WINDOW) / alignment * alignment;
+        let most = self.gpu.info().largest_binding.get().min(MAX_WINDOW) / alignment * alignment;
         let check = tag.and_then(|tag| self.work.add_check(range, tag));
         let mut done = 0;
         while done < size {

@@ -253,8 +253,8 @@ fn a_full_queue_is_a_gap_and_the_next_steps_are_known_again() {
 
 /// Waits until something is so; a test fails that looks for it in vain.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    const MOST_LOOKS: u32 = 30_000;
-    for _ in 0..MOST_LOOKS {
+    const MAX_LOOKS: u32 = 30_000;
+    for _ in 0..MAX_LOOKS {
         if is_so() {
             return;
         }

@@ -8,11 +8,11 @@ import threading
 from blockyard_keepers import put_lines, search
 
 # The most functions at whose end keepers are searched.
-_MOST_RETURNS = 8
+_MAX_RETURNS = 8
 # One search visits at most this many nodes of graphs.
-_MOST_NODES = 500_000
+_MAX_NODES = 500_000
 # Fewer blocks than this are not a growth.
-_FEWEST_BLOCKS = 4
+_MIN_BLOCKS = 4
 
 
 class Growth:
@@ -63,7 +63,7 @@ class Growth:
         # The variables of a function that has ended are as they were at the last search before its end.
         self.found = [row for row in self.found if row["code"] is not None and row["code"] not in here]
         for keeper in found:
-            if len(keeper.blocks) + len(keeper.of_graphs) < _FEWEST_BLOCKS:
+            if len(keeper.blocks) + len(keeper.of_graphs) < _MIN_BLOCKS:
                 continue
             row = _row(keeper, roots, blocks, live)
             self.found.append(row)
@@ -73,7 +73,7 @@ class Growth:
     def _watch_end(self, code):
         """Searches once more where a function that keeps blocks ends: after that its variables do not exist any more."""
         monitoring = getattr(sys, "monitoring", None)
-        if monitoring is None or self.returns >= _MOST_RETURNS:
+        if monitoring is None or self.returns >= _MAX_RETURNS:
             return
         if self.tool is None:
             self.tool = next((tool for tool in (4, 3) if monitoring.get_tool(tool) is None), None)
@@ -197,7 +197,7 @@ class Graphs:
 
     def blocks(self, tensor):
         found, nodes = set(), [self.node(tensor)]
-        while nodes and len(self.kept) < _MOST_NODES:
+        while nodes and len(self.kept) < _MAX_NODES:
             node = nodes.pop()
             if node is None or self.identity(node) in self.seen:
                 continue
@@ -240,7 +240,7 @@ def _is_spread(row, live):
     """Whether the blocks were made over most of the time since the first of them, and not at once."""
     for device, made in live["made"]:
         numbers = [number for on, number, *_ in _blocks(row) if on == device]
-        if len(numbers) >= _FEWEST_BLOCKS:
+        if len(numbers) >= _MIN_BLOCKS:
             first = min(numbers)
             parts = {(number - first) * 8 // max(made - first, 1) for number in numbers}
             if len(parts) > 4:

@@ -13,7 +13,7 @@ _ADDING = {
 }
 # Methods that give an element.
 _GETTING = ("setdefault", "get", "__getitem__")
-_MOST_LINES = 3
+_MAX_LINES = 3
 
 Line = collections.namedtuple("Line", "file line action")
 
@@ -33,7 +33,7 @@ def put_lines(keeper, roots):
     found = set({line[:2]: line for line in lines}.values())
     if any(line.action == "adds up" for line in found):
         found = {line for line in found if line.action == "adds up"}
-    return sorted(found) if len(found) <= _MOST_LINES else []
+    return sorted(found) if len(found) <= _MAX_LINES else []
 
 
 def _class_of(value):

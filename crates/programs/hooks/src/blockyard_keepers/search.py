@@ -12,10 +12,10 @@ import types
 _LISTS = (list, tuple, set, frozenset, collections.deque)
 _GENERATORS = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 # A container keeps a tensor for each of its elements; fewer elements are fields.
-_FEWEST_ELEMENTS = 3
+_MIN_ELEMENTS = 3
 # The most objects that are looked at: a program with more has its keepers found in part.
-_MOST_OBJECTS = 2_000_000
-_MOST_SHOWN = 24
+_MAX_OBJECTS = 2_000_000
+_MAX_SHOWN = 24
 
 # How a value is found in the object that has it, and the name of its place there.
 Edge = collections.namedtuple("Edge", "kind label")
@@ -81,7 +81,7 @@ class Keeper:
             elif kind == "attribute":
                 text += "" if label in ("_modules", "_parameters", "_buffers") else f".{label}"
             elif kind == "item":
-                text += f"[{label!r}]" if isinstance(label, (str, int)) and len(repr(label)) < _MOST_SHOWN else "[...]"
+                text += f"[{label!r}]" if isinstance(label, (str, int)) and len(repr(label)) < _MAX_SHOWN else "[...]"
         return text, function
 
 
@@ -116,7 +116,7 @@ def find(roots, blocks_of, graph_of):
 
 def _keeper(node, children):
     """The node above with the most elements, or the node itself."""
-    best, most = None, _FEWEST_ELEMENTS - 1
+    best, most = None, _MIN_ELEMENTS - 1
     above = node.parent
     while above is not None:
         count = len(children[id(above)])
@@ -147,7 +147,7 @@ def _tensors(roots, blocks_of):
         add(root.value, None, root.edge, root)
     # The list grows meanwhile.
     for node in nodes:
-        if len(nodes) > _MOST_OBJECTS:
+        if len(nodes) > _MAX_OBJECTS:
             break
         for edge, value in _children(node.value):
             add(value, node, edge, node.root)

@@ -11,7 +11,7 @@ from numpy._types import F8, of, text_length, text_type
 from numpy._values import cast, scalar
 
 # Elements of larger arrays are not kept.
-MOST = 65536
+MAX_KNOWN = 65536
 
 
 class Memory:

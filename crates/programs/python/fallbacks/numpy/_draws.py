@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from torch._unknown import UnknownNumber
 
-from numpy._array import MOST, filled, ndarray
+from numpy._array import MAX_KNOWN, filled, ndarray
 from numpy._bits import MT19937, PCG64, bounded, lemire
 from numpy._making import arange, array, asarray
 from numpy._near import are_special, unknown
@@ -17,7 +17,7 @@ from numpy._types import F4, F8, I8, U4, generic, limits, of
 from numpy._values import scalar
 
 # Numbers that are not kept are drawn as well, since the next ones depend on them; not more than these.
-_MOST_DRAWN = 1 << 20
+_MAX_DRAWN = 1 << 20
 
 
 class Draws:
@@ -33,9 +33,9 @@ class Draws:
             return one() if self._bits.is_known else unknown(kind)
         shape = shape_of(size)
         count = product(shape)
-        self._bits.is_known &= count <= _MOST_DRAWN
-        values = [one() for _ in range(count)] if self._bits.is_known else [unknown(kind)] * min(count, MOST)
-        return filled(shape, kind, values if count <= MOST else None)
+        self._bits.is_known &= count <= _MAX_DRAWN
+        values = [one() for _ in range(count)] if self._bits.is_known else [unknown(kind)] * min(count, MAX_KNOWN)
+        return filled(shape, kind, values if count <= MAX_KNOWN else None)
 
     def _floats(self, size, one, *parameters):
         if any(type(p) is UnknownNumber or hasattr(p, "is_near") for p in parameters):
@@ -95,7 +95,7 @@ class Draws:
         made = array(x)
         if made.ndim == 0:
             count = operator.index(x)
-            if count > MOST and self._bits.is_known:
+            if count > MAX_KNOWN and self._bits.is_known:
                 self._order(count)
             made = arange(count)
             if made._read() is None:
@@ -121,7 +121,7 @@ class Draws:
         else:
             places = self._with(count, wanted) if replace else self._without(count, wanted)
         if a.ndim == 0:
-            return places[0] if size is None else filled(shape, I8, places if wanted <= MOST else None)
+            return places[0] if size is None else filled(shape, I8, places if wanted <= MAX_KNOWN else None)
         return take(a, places[0] if size is None else filled(shape, I8, places), 0)
 
     def _ends(self, p, count, replace):

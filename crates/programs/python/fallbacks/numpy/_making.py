@@ -7,7 +7,7 @@ import operator
 from torch._unknown import UnknownNumber
 
 from numpy import _array
-from numpy._array import MOST, filled, laid_out_as, ndarray, spread
+from numpy._array import MAX_KNOWN, filled, laid_out_as, ndarray, spread
 from numpy._near import NearNumber, are_special, unknown
 from numpy._offers import offer, refuse
 from numpy._shapes import broadcast, product, shape_of
@@ -96,7 +96,7 @@ def _of_objects(data, kind):
     own = functools.reduce(promote, found.kinds) if found.kinds else F8
     kind = own if kind is None else kind
     values = found.values
-    if found.is_unknown and product(shape) > MOST:
+    if found.is_unknown and product(shape) > MAX_KNOWN:
         return filled(shape, kind, None)
     if kind.kind in "iu" or are_special(values):
         values = [cast_one(value, kind, True) for value in values]
@@ -131,7 +131,7 @@ def copy(a):
 def _full(shape, value, kind):
     shape = shape_of(shape)
     count = product(shape)
-    return filled(shape, kind, [value] * count if count <= MOST else None)
+    return filled(shape, kind, [value] * count if count <= MAX_KNOWN else None)
 
 
 def zeros(shape, dtype=F8):
@@ -193,7 +193,7 @@ def arange(start, stop=None, step=None, dtype=None):
     if step == 0:
         raise ZeroDivisionError("division by zero")
     count = max(0, math.ceil((stop - start) / step))
-    if count > MOST:
+    if count > MAX_KNOWN:
         return filled((count,), kind, None)
     # numpy adds to the first number multiples of the difference of the first two.
     first, second = cast_one(start, kind), cast_one(start + step, kind)
@@ -224,14 +224,14 @@ def linspace(start, stop, num=50, endpoint=True, *, dtype=None):
         values[-1] = stop
     if dtype is not None and of(dtype).kind in "iu":
         values = [float(math.floor(value)) for value in values]
-    made = filled((num,), F8, values if num <= MOST else None)
+    made = filled((num,), F8, values if num <= MAX_KNOWN else None)
     return made.astype(dtype) if dtype is not None else made
 
 
 def eye(N, M=None, k=0, dtype=F8):
     N, M = operator.index(N), operator.index(N if M is None else M)
     made = zeros((N, M), dtype)
-    if N * M <= MOST:
+    if N * M <= MAX_KNOWN:
         values, one = made._read(), cast_one(1, made.dtype)
         for i in range(max(0, -k), min(N, M - k)):
             values[i * M + i + k] = one

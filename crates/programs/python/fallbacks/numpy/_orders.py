@@ -5,7 +5,7 @@ import builtins as _builtins
 import math as _math
 
 from numpy import _elementwise as _e
-from numpy._array import MOST, filled, laid_out_as, ndarray
+from numpy._array import MAX_KNOWN, filled, laid_out_as, ndarray
 from numpy._axes import _over, as_method, lanes, made, shape_after
 from numpy._making import asarray, linspace
 from numpy._near import are_special, unknown
@@ -18,7 +18,7 @@ from numpy._values import cast, rounded, settled
 def _along(a, axis, kind, function):
     """Applies a function from a list to a list of the same length along an axis."""
     axis = axis_of(axis, a.ndim)
-    if a._read() is None or a.size > MOST:
+    if a._read() is None or a.size > MAX_KNOWN:
         return filled(a.shape, kind, None)
     values = []
     for lane in lanes(a, [axis]):

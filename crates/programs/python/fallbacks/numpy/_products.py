@@ -3,7 +3,7 @@
 import math
 
 from numpy import _elementwise as _e
-from numpy._array import MOST, filled, ndarray, spread
+from numpy._array import MAX_KNOWN, filled, ndarray, spread
 from numpy._axes import as_method, made
 from numpy._making import asarray
 from numpy._near import NearNumber, are_unknown, between, ends, epsilon, unknown
@@ -76,7 +76,7 @@ def _product(a, b):
         raise ValueError(f"shapes {text_of(a.shape)} and {text_of(b.shape)} do not fit in a product of matrices")
     kind = _checked(a, b)
     shape = a.shape[:-1] + (b.shape[1:] if b.ndim == 2 else ())
-    if a._read() is None or b._read() is None or product(shape) > MOST:
+    if a._read() is None or b._read() is None or product(shape) > MAX_KNOWN:
         return made(None, shape, kind)
     rows, columns = _rows(a, kind), _rows(b.T, kind)
     values = settled([_sum_of_products(row, column, kind) for row in rows for column in columns], kind)

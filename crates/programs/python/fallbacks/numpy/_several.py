@@ -5,7 +5,7 @@ import operator
 
 from numpy import _elementwise as _e
 from numpy import _ufunc
-from numpy._array import MOST, filled, laid_out, ndarray, spread
+from numpy._array import MAX_KNOWN, filled, laid_out, ndarray, spread
 from numpy._array import broadcast_to as _broadcast_to
 from numpy._axes import all as _all
 from numpy._axes import as_method
@@ -35,7 +35,7 @@ def concatenate(arrays, /, axis=0, *, dtype=None):
             raise ValueError("all the input array dimensions except for the concatenation axis must match exactly")
     shape[axis] = sum(a.shape[axis] for a in arrays)
     kind = of(dtype) if dtype is not None else functools.reduce(promote, (a.dtype for a in arrays))
-    if product(shape) > MOST or all(a._read() is None for a in arrays):
+    if product(shape) > MAX_KNOWN or all(a._read() is None for a in arrays):
         return filled(shape, kind, None)
     outer, values = product(shape[:axis]), []
     lists = [cast(a._all(), a.dtype, kind) if a.dtype is not kind else a._all() for a in arrays]

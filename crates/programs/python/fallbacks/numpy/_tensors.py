@@ -2,7 +2,7 @@
 
 import torch
 
-from numpy._array import MOST, filled
+from numpy._array import MAX_KNOWN, filled
 from numpy._near import NearNumber, unknown
 from numpy._types import of
 
@@ -16,7 +16,7 @@ def values_of(value):
 def copied(array, dtype):
     made = torch.empty(tuple(array.shape), dtype=dtype, device="cpu")
     values = array._read() if hasattr(array, "_read") else array._array()._read()
-    if values is not None and len(values) <= MOST:
+    if values is not None and len(values) <= MAX_KNOWN:
         made._set_values(values_of(array))
     return made
 

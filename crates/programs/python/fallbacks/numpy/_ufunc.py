@@ -2,7 +2,7 @@
 
 from torch._unknown import UnknownNumber
 
-from numpy._array import MOST, filled, laid_out, ndarray, spread
+from numpy._array import MAX_KNOWN, filled, laid_out, ndarray, spread
 from numpy._near import SPECIAL, NearNumber, are_special, combine, unknown
 from numpy._offers import refuse
 from numpy._shapes import broadcast, memory_order, product, text_of
@@ -90,7 +90,7 @@ class ufunc:
         lists = []
         for array, weak in operands:
             values = array._read()
-            if values is None or product(shape) > MOST:
+            if values is None or product(shape) > MAX_KNOWN:
                 return filled(shape, result, None)
             values = spread(array, shape)._read()
             if kind is not None and array.dtype is not kind:
@@ -140,7 +140,7 @@ def chosen(condition, x, y):
     kind = promote(x.dtype, y.dtype)
     shape = broadcast(condition._shape, x._shape, y._shape)
     parts = [spread(a, shape)._read() for a in (condition, x, y)]
-    if None in parts or product(shape) > MOST:
+    if None in parts or product(shape) > MAX_KNOWN:
         return filled(shape, kind, None)
     conditions, a, b = parts
     a, b = cast(a, x.dtype, kind), cast(b, y.dtype, kind)

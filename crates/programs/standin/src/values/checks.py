@@ -43,8 +43,8 @@ _RAISING = {"fail", "_fail"}
 # The bits of PyTorch's first types: `uint8`, `int8`, `int16`, `int32`, `int64`.
 _BITS = (8, 8, 16, 32, 64)
 # The most instructions that are looked at for one value, and the most functions that give a value on.
-_MOST = 10_000
-_MOST_CALLERS = 6
+_MAX_SEEN = 10_000
+_MAX_CALLERS = 6
 # Bits of `co_flags`: `*args` and `**kwargs`.
 _WRAPPER = 0x0C
 _UNKNOWN = object()
@@ -118,7 +118,7 @@ class _Code:
                 continue
             seen.add(place)
             step, name, target = self.steps[place], self.names[place], self.targets[place]
-            if name.startswith(("RETURN_", "RERAISE", "YIELD_", "SEND")) or len(seen) > _MOST:
+            if name.startswith(("RETURN_", "RERAISE", "YIELD_", "SEND")) or len(seen) > _MAX_SEEN:
                 return False
             if name in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in _PLANNED:
                 return False
@@ -164,7 +164,7 @@ class _Read:
         # While a function runs, this may be within the instruction that called.
         self.place = bisect.bisect_right(self.code.offsets, frame.f_lasti) - 1
         self.numbers = set() if numbers is None else numbers
-        self.left = _MOST
+        self.left = _MAX_SEEN
 
     def ends(self, number):
         """The ways from the read to the ends of its condition, if the value is this number.
@@ -174,7 +174,7 @@ class _Read:
         """
         self.is_read, self.found = False, []
         if self.callee is None:
-            self.left = _MOST
+            self.left = _MAX_SEEN
         self._follow(self.code.first(self.place), [], {}, 1.0, (), number, is_first=True)
         return self.found if self.is_read else None
 
@@ -186,7 +186,7 @@ class _Read:
     def _give(self, value, place, share, way):
         """Goes on in the caller with a value that the function returns, or that a generator yields."""
         caller, ends = self.frame.f_back, None
-        if value.known is not _UNKNOWN and caller is not None and self.depth < _MOST_CALLERS:
+        if value.known is not _UNKNOWN and caller is not None and self.depth < _MAX_CALLERS:
             read = _Read(caller, self.frame.f_code, self.depth + 1, self.numbers)
             read.left = self.left
             ends = read.ends(value.known)
@@ -542,9 +542,9 @@ def passing(frame, kind, number):
     if frame is None or kind not in (0, 1, 2, 3, 4, 5, 6, 7, 11, 15):
         return None
     callers, depth = frame, 0
-    while callers is not None and depth <= _MOST_CALLERS and not _code(callers.f_code).has_checks:
+    while callers is not None and depth <= _MAX_CALLERS and not _code(callers.f_code).has_checks:
         callers, depth = callers.f_back, depth + 1
-    if callers is None or depth > _MOST_CALLERS:
+    if callers is None or depth > _MAX_CALLERS:
         return None
     read = _Read(frame)
     number = bool(number) if kind == 11 else int(number) if kind < 5 else number

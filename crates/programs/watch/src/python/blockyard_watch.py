@@ -20,7 +20,7 @@ from blockyard_loaded import once_loaded
 _PAUSE = 0.5
 _REST = 1000
 # After so many failed requests no further snapshot is sent: a program may go on after each.
-_MOST_OOMS = 3
+_MAX_OOMS = 3
 # The bytes of the allocation that shows whether events are understood; the library knows the number.
 _TRIED = 1536
 
@@ -182,7 +182,7 @@ class Watch:
     def on_oom(self, device, size, _total, _free):
         """PyTorch's allocator calls this function without its lock."""
         self.ooms += 1
-        if self.ooms <= _MOST_OOMS and os.getpid() == self.process:
+        if self.ooms <= _MAX_OOMS and os.getpid() == self.process:
             self.send_snapshot()
             self.library.blockyard_watch_out_of_memory(device, size)
 

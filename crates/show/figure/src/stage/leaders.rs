@@ -16,7 +16,7 @@ use crate::scene::{Dash, TargetId, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};
 
 /// A stage with more names has no line of names: most of them would have no place on it.
-pub(super) const MOST_NAMES: usize = 5;
+pub(super) const MAX_NAMES: usize = 5;
 /// Each of so many blocks is named, those that are free by their class.
 pub(super) const FEW_BLOCKS: usize = 8;
 

@@ -16,7 +16,7 @@ use crate::text_width::{first_fitting, fitted, text_width_px};
 /// Neighboring blocks narrower than this are drawn as one rectangle.
 const NARROW_PX: f32 = 2.0;
 /// A block is seen, however narrow.
-const LEAST_PX: f32 = 1.0;
+const MIN_PX: f32 = 1.0;
 const CHANGED_PX: f32 = 4.0;
 /// A block that has its name above the segments is at least this wide.
 const LED_PX: f32 = 3.0;
@@ -399,7 +399,7 @@ impl NarrowBlocks {
 
     fn flush(&mut self, scene: &mut Scene) {
         let Some(mut rect) = self.rect.take() else { return };
-        rect.width_px = rect.width_px.max(LEAST_PX);
+        rect.width_px = rect.width_px.max(MIN_PX);
         let share = if self.bytes > 0.0 { px(self.active / self.bytes) } else { 0.0 };
         let active = rect.height_px * share;
         let upper = Rect::new(rect.x_px, rect.y_px, rect.width_px, rect.height_px - active);

@@ -16,7 +16,7 @@ use crate::timeline::series::{FailedRequest, MAX_FAILED, Series};
 use crate::timeline::view::XScale;
 
 /// A text with a longer line to its point is left for a shorter text.
-const LONGEST_LEADER_PX: f32 = 90.0;
+const MAX_LEADER_PX: f32 = 90.0;
 
 /// The distance between a point and its label.
 const BESIDE_PX: f32 = 7.0;
@@ -200,7 +200,7 @@ fn draw_point(
         });
         let places: Vec<(&String, Rect, f32)> = places.collect();
         // A short text near the point is better than a long text with a long line over the data.
-        let first = places.iter().find(|(.., distance)| *distance <= LONGEST_LEADER_PX);
+        let first = places.iter().find(|(.., distance)| *distance <= MAX_LEADER_PX);
         let found = first.or_else(|| places.iter().min_by(|one, other| one.2.total_cmp(&other.2)))?;
         Some((found.0, found.1, true))
     };

@@ -14,7 +14,7 @@ use crate::ReadError;
 
 /// The largest request that a trace can have: larger requests are refused before anything is traced. Rounding
 /// may make the traced size one byte more.
-const MAX_TRACED_REQUEST: Bytes = Bytes::new(size::LARGEST_REQUEST.get() - 1);
+const MAX_TRACED_REQUEST: Bytes = Bytes::new(size::MAX_REQUEST.get() - 1);
 /// Stream handles for waits whose real stream the trace does not name; real handles are addresses, far below.
 const FIRST_INFERRED_STREAM: u64 = 1 << 60;
 

@@ -14,7 +14,7 @@ from blockyard_keepers import growth, search
 from blockyard_dry_run import places, values
 
 # The most requests that ran out of memory after which keepers are searched.
-_MOST_OOMS = 3
+_MAX_OOMS = 3
 
 
 class Growth(growth.Growth):
@@ -46,7 +46,7 @@ class Growth(growth.Growth):
     def on_oom(self, *_request):
         """Searches once a request has run out of memory. PyTorch's allocator holds no lock then."""
         self.ooms += 1
-        if self.ooms <= _MOST_OOMS and self.is_seen():
+        if self.ooms <= _MAX_OOMS and self.is_seen():
             self.search()
             self.is_at_oom = True
 

@@ -15,7 +15,7 @@ _TEXT = (
     "PyTorch's, and values that the program itself reads from these parameters are arbitrary"
 )
 # Smaller parameters are initialized: their bytes are followed to the device.
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _said = set()
 
 
@@ -40,7 +40,7 @@ def _skipping(function):
     def initialize(*arguments, **options):
         tensor = arguments[0] if arguments else options.get("tensor")
         is_large = (
-            tensor is not None and tensor.device.type == "cpu" and tensor.numel() * tensor.element_size() > _MOST_BYTES
+            tensor is not None and tensor.device.type == "cpu" and tensor.numel() * tensor.element_size() > _MAX_BYTES
         )
         if not is_large:
             return function(*arguments, **options)

@@ -14,9 +14,9 @@ from blockyard_dry_run.record import record
 
 # Segments are a small part of all events; this many events with stacks are kept where PyTorch cannot leave the others
 # out.
-_MOST_EVENTS = 1_000_000
+_MAX_EVENTS = 1_000_000
 # The most events without stacks, from which the requests are read.
-_MOST_REQUESTS = 200_000
+_MAX_REQUESTS = 200_000
 
 
 class EndOfSteps(BaseException):
@@ -109,14 +109,14 @@ class Measured:
             keep(stacks="python")
             return
         if not self.settings["totals"]:
-            keep(stacks="python", context=None, max_entries=_MOST_REQUESTS)
+            keep(stacks="python", context=None, max_entries=_MAX_REQUESTS)
             return
         rest = ["alloc", "free_requested", "free_completed", "snapshot"]
         try:
             keep(stacks="python", context="alloc", skip_actions=rest)
         except TypeError:
             # Before 2.11.
-            keep(stacks="python", context="alloc", max_entries=_MOST_EVENTS)
+            keep(stacks="python", context="alloc", max_entries=_MAX_EVENTS)
 
     def _watch_backward(self, torch):
         """Notes the growth of segments in each call of backward, with the line that called it.
