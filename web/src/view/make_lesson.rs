@@ -269,13 +269,12 @@ fn findings_view(editor: LessonEditor) -> AnyView {
         of(checked.get()).into_iter().map(row).collect::<Vec<_>>()
     };
     let count = Memo::new(move |_| checked.with(|checked| checked.unproved.len()));
-    // Many words without a proof do not hide a mistake.
+    // A lesson about the author's own data has many words without a proof, and they are no mistakes.
     let is_few = move || count.get() <= MAX_SHOWN && checked.with(|checked| checked.findings.is_empty());
     let cards = move || {
         checked.get().cards.into_iter().map(|card| view! { <li>{card}</li> }.into_any()).collect::<Vec<_>>()
     };
-    let is_proved = move |checked: &LessonCheck| checked.findings.is_empty() && checked.unproved.is_empty();
-    let is_wrong = move || checked.with(|checked| checked.lesson.is_none() || !is_proved(checked));
+    let is_wrong = move || checked.with(|checked| !checked.findings.is_empty());
     view! {
         <section aria-label="The verdict about the text">
             <p class="headline" class:differs=is_wrong role="status" data-testid="lesson-verdict">
@@ -283,9 +282,9 @@ fn findings_view(editor: LessonEditor) -> AnyView {
             </p>
             <p class="quiet" role="status" data-testid="program-state" hidden=flag(move || editor.said.with(String::is_empty))>{text(move || editor.said.get())}</p>
             {beside::figure(editor)}
-            <div data-testid="lesson-findings" hidden=flag(move || !is_wrong())>
+            <div data-testid="lesson-findings" hidden=flag(move || !is_wrong() && count.get() == 0)>
                 <ul class="bullets">{move || rows(|checked| checked.findings)}</ul>
-                <details hidden=flag(move || count.get() == 0) prop:open=is_few>
+                <details class="quiet" hidden=flag(move || count.get() == 0) prop:open=is_few>
                     <summary>{text(move || format!("{} without a proof", counted(count.get(), "place")))}</summary>
                     <ul class="bullets">{move || rows(|checked| checked.unproved)}</ul>
                 </details>

@@ -93,7 +93,7 @@ fn a_lesson_is_made_checked_played_and_linked() -> Result<()> {
             field.dispatchEvent(new Event('input', { bubbles: true }));";
         // A statement that the run does not prove is named with its line, and a click chooses the line.
         page.execute(write, &[json!("than it needs."), json!("than it needs, by 17 MiB.")])?;
-        page.wait_text(&id("lesson-verdict"), "a place in its text is not proved by its run")?;
+        page.wait_text(&id("lesson-verdict"), "its run contradicts nothing in it")?;
         page.wait_text(&id("lesson-findings"), "Line 10")?;
         page.click("[data-testid=lesson-findings] button")?;
         let chosen = "const field = document.querySelector('[data-testid=lesson-text]');
