@@ -7,7 +7,7 @@ use leptos::prelude::*;
 use crate::appearance::ThemeChoice;
 use crate::browser;
 use crate::files::{SAMPLES, Samples};
-use crate::navigation::Place;
+use crate::navigation::{Place, TeachersPage};
 use crate::session::Session;
 use crate::view::help::Help;
 use crate::view::kit::{FilePicker, button, click, on, select, text};
@@ -30,6 +30,7 @@ pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
                 {door(session, Place::Glossary(String::new()), "nav-glossary", "Words")}
                 {door(session, Place::Program, "nav-program", "Python")}
                 {door(session, Place::Workbench, "nav-workbench", "Workbench")}
+                {door(session, Place::Teachers(TeachersPage::Plan), "nav-teach", "Teach")}
             </nav>
             {panels::all_panels(session)}
             <span class="cluster looks">
@@ -57,9 +58,10 @@ fn skip(event: &ev::MouseEvent) {
 }
 
 fn door(session: Session, place: Place, id: &'static str, label: &'static str) -> AnyView {
-    let here = place.clone();
-    let current =
-        text(move || if session.navigation().place.get() == here { "page" } else { "false" }.to_owned());
+    // Each entry of the glossary and each page for teachers is a place.
+    let here = std::mem::discriminant(&place);
+    let is_here = move || session.navigation().place.with(std::mem::discriminant) == here;
+    let current = text(move || if is_here() { "page" } else { "false" }.to_owned());
     view! {
         <button
             type="button"
