@@ -10,7 +10,7 @@ mod progress;
 mod question;
 
 pub(crate) use categories::{category_of, color_training, has_category, training_groups, training_sums};
-pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn};
+pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn, has_plan_before};
 pub(crate) use exercise::{ExerciseRun, GradedExercise, grade_answer, region};
 pub(crate) use open::{LessonModule, OpenLesson};
 pub(crate) use presenting::{OverCard, Presentation, PresentationExtras, card, show_last_line};
@@ -35,9 +35,6 @@ use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 use crate::session::{Feature, Source};
 use crate::surface::pixels;
-
-/// The storage key of the plan that a teacher made last.
-pub(crate) const PLAN_KEY: &str = "blockyard.class-plan";
 
 /// The card of the open lesson, with the reader's answer and exercise on the card.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -139,7 +136,7 @@ impl LessonSignals {
             progress: RwSignal::new(progress::recall()),
             given_answers: RwSignal::new(question::recall()),
             last_card: RwSignal::new(progress::recall_last()),
-            class_plan: RwSignal::new(browser::recall(PLAN_KEY).unwrap_or_default()),
+            class_plan: RwSignal::new(class::recall_plan().unwrap_or_default()),
             ..Self::default()
         }
     }

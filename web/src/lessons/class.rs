@@ -1,9 +1,53 @@
-//! The files that a class has handed in, and their grades. They stay while the teacher looks at other parts
-//! of the page.
+//! A teacher's class: its plan, and the files that it has handed in, with their grades. They stay while the
+//! teacher looks at other parts of the page.
 
-use blockyard_lessons::GradeRow;
+use blockyard_lessons::{GradeRow, LECTURES};
 use leptos::prelude::*;
 use web_sys::{File, FileList};
+
+use super::LessonSignals;
+use crate::browser;
+use crate::session::Feature;
+
+/// The storage key of the plan that a teacher made last.
+const PLAN_KEY: &str = "blockyard.class-plan";
+/// The key, in the storage of the tab, of the teacher's plan before another one took its place.
+const BEFORE_KEY: &str = "blockyard-plan-before";
+
+/// The plan that a teacher made last.
+pub(super) fn recall_plan() -> Option<String> {
+    browser::recall(PLAN_KEY)
+}
+
+/// Whether a plan of the teacher's own can be brought back.
+pub(crate) fn has_plan_before() -> bool {
+    browser::kept_in_tab(BEFORE_KEY).is_some()
+}
+
+impl Feature<LessonSignals> {
+    /// Takes the text of a changed plan. The browser keeps it for the next visit.
+    pub(crate) fn keep_plan(self, text: String) {
+        browser::remember(PLAN_KEY, &text);
+        self.class_plan.set(text);
+    }
+
+    /// Takes another plan, of a lecture or of an address. A plan of the teacher's own can be brought back.
+    pub(crate) fn replace_plan(self, text: String) {
+        let is_own = |plan: &String| *plan != text && LECTURES.iter().all(|lecture| lecture.plan != plan);
+        if let Some(before) = recall_plan().filter(is_own) {
+            browser::keep_in_tab(BEFORE_KEY, Some(&before));
+        }
+        self.keep_plan(text);
+    }
+
+    /// Brings back the plan before [`Self::replace_plan`].
+    pub(crate) fn bring_plan_back(self) {
+        if let Some(before) = browser::kept_in_tab(BEFORE_KEY) {
+            browser::keep_in_tab(BEFORE_KEY, None);
+            self.keep_plan(before);
+        }
+    }
+}
 
 /// A handed-in file.
 #[derive(Clone, Debug, PartialEq, Eq)]

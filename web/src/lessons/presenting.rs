@@ -1,7 +1,7 @@
 //! A lesson before a class, in a lecture room: the whole screen, large letters.
 
 use blockyard_figure::PlayerAction;
-use blockyard_lessons::{BREAK_MINUTES, ExerciseUse, Plan, PlannedLesson};
+use blockyard_lessons::{ExerciseUse, Plan, PlannedLesson};
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
@@ -185,8 +185,10 @@ impl Feature<LessonSignals> {
         let elapsed = format!("{}:{:02}", seconds / 60, seconds % 60);
         let id = self.session.open_lesson().map(|lesson| lesson.id.clone()).unwrap_or_default();
         let of_plan = |plan: &Plan| {
-            let is_last = plan.break_after().is_some_and(|last| last.id == id);
-            let pause = if is_last { format!(", then {BREAK_MINUTES} min break") } else { String::new() };
+            let pause = match plan.break_after(&id) {
+                0 => String::new(),
+                minutes => format!(", then {minutes} min break"),
+            };
             Some(format!(" of {} min, this lesson to {}{pause}", plan.minutes(), plan.end_of(&id)?))
         };
         elapsed + &self.plan.with(of_plan).unwrap_or_default()

@@ -25,7 +25,7 @@ impl Feature<NavigationSignals> {
         match link.target.clone() {
             LinkTarget::Place(place) => {
                 if let Some(plan) = link.class_plan {
-                    self.session.lessons().class_plan.set(plan);
+                    self.session.lessons().replace_plan(plan);
                 }
                 self.go_to(place);
             }

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::lessons::CardProgress;
-use crate::link::LinkTarget;
+use crate::link::{LinkTarget, unpacked};
 use crate::navigation::{CardPlace, Place, TeachersPage};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, on, text};
@@ -70,8 +70,7 @@ fn planned(session: Session, ids: &str) -> AnyView {
     let rows = plan.lessons.iter().map(|planned| {
         let place = listed.iter().position(|lesson| lesson.id == planned.id && planned.own.is_none());
         let row = place.and_then(|place| rows.get_mut(place)?.take());
-        let own = || view! { <h3 inner_html=card_link(planned, 0, planned.title())></h3> }.into_any();
-        let (row, uses) = (row.unwrap_or_else(own), use_words(planned, &listed));
+        let (row, uses) = (row.unwrap_or_else(|| own_row(planned)), use_words(planned, &listed));
         view! { <li>{row}<p inner_html=uses></p></li> }.into_any()
     });
     let rows = rows.collect::<Vec<_>>();
@@ -85,6 +84,24 @@ fn planned(session: Session, ids: &str) -> AnyView {
         </main>
     }
     .into_any()
+}
+
+/// The content of the row for a lesson of the teacher's own.
+fn own_row(planned: &PlannedLesson) -> AnyView {
+    let text = planned.own.as_ref().and_then(|own| unpacked(&own.source).ok());
+    let lesson = text.and_then(|text| Lesson::parse(&text).ok());
+    let (summary, minutes) =
+        lesson.map(|lesson| (lesson.summary().to_owned(), lesson.minutes())).unwrap_or_default();
+    view! {
+        <h3 inner_html=card_link(planned, 0, planned.title())></h3>
+        <p>{summary}</p>
+        <p class="quiet">{minutes_text(minutes)}</p>
+    }
+    .into_any()
+}
+
+fn minutes_text(minutes: Option<u32>) -> String {
+    minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default()
 }
 
 /// The card of a lesson's exercise, from 0: the last one. A teacher's own lesson shows its last card for a number
@@ -130,12 +147,11 @@ fn lesson_rows(session: Session) -> Vec<AnyView> {
                 let passed = if passed { ", ✓ exercise solved" } else { "" };
                 format!("{read}{answered}{passed}")
             });
-            let time = minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default();
             let place = Place::Lesson { id: id.to_owned(), card: CardPlace::FIRST };
             view! {
                 <h3>{place_link(session, place, title)}</h3>
                 <p>{summary}</p>
-                <p class="quiet">{time}" "<b class="done">{done}</b></p>
+                <p class="quiet">{minutes_text(minutes)}" "<b class="done">{done}</b></p>
             }
             .into_any()
         });

@@ -63,6 +63,7 @@ mod lesson;
 mod markdown;
 mod measure;
 mod measured;
+mod plan;
 mod played;
 mod practice;
 mod program_end;
@@ -75,9 +76,7 @@ mod slider;
 mod text;
 
 pub use course::{
-    BREAK_MINUTES, CourseLesson, CoursePart, EXERCISE_MINUTES, ExerciseUse, LECTURES, Lecture, LessonFile,
-    OwnLesson, PARTS, Plan, PlannedLesson, UnpresentedCard, class_minutes, class_task, course, current_id,
-    glossary, lessons, title_of,
+    CourseLesson, CoursePart, LessonFile, PARTS, course, current_id, glossary, lessons, title_of,
 };
 pub use document::without_solutions;
 pub use error::{KnownNames, LessonError, LessonErrorKind, MeasureError};
@@ -90,6 +89,10 @@ pub use handed_in::{ArchiveFile, archive_files, student_name};
 pub use handout::{Handout, card_figure, card_stage, handout, inlines};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;
+pub use plan::{
+    BREAK_MINUTES, EXERCISE_MINUTES, ExerciseUse, LECTURES, Lecture, MAX_SET_MINUTES, OwnLesson, Plan,
+    PlannedLesson, UnpresentedCard, class_minutes, class_task,
+};
 pub use played::{MeasuredMemory, MemoryBar, PlayedCard, PlayedLesson, PlayedRun};
 pub use practice::{Practice, PracticeCount, PracticeQuestion, drawn_question};
 pub use program_end::{EndedProgram, exception, failing_line};

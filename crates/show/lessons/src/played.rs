@@ -13,6 +13,7 @@ use crate::lesson::{Lesson, LessonRun, ParsedCard};
 use crate::markdown::{fill, fill_part};
 use crate::measure::{CardEnd, QuantityValue, RunStretch};
 use crate::measured::MeasuredSize;
+use crate::plan::{ExerciseUse, PlannedLesson};
 use crate::proof::{UnprovedWord, forgive, unproved, unproved_part};
 use crate::question::LessonQuestion;
 use crate::slider::Slider;
@@ -205,6 +206,19 @@ impl Lesson {
 }
 
 impl PlayedLesson {
+    /// The lesson with the cards that a plan presents, and without an exercise that the plan leaves out. At home a
+    /// class reads all cards.
+    #[must_use]
+    pub fn planned(mut self, planned: &PlannedLesson) -> Self {
+        let is_out = |place: usize, card: &PlayedCard| {
+            let is_left_out = !planned.is_at_home && planned.leaves_out(place);
+            is_left_out || (card.exercise.is_some() && planned.exercise == ExerciseUse::LeftOut)
+        };
+        let cards = self.cards.into_iter().enumerate().filter(|(place, card)| !is_out(*place, card));
+        self.cards = cards.map(|(_, card)| card).collect();
+        self
+    }
+
     /// The most that the run of each card reserves, in the order of the cards.
     pub fn peaks(&self) -> Vec<Bytes> {
         let peak = |run: &PlayedRun| {

@@ -305,8 +305,10 @@ fn a_lesson_file_is_opened_to_be_edited() -> Result<()> {
             ))
         };
         holds("title: From a file")?;
-        // The number of a week makes no note.
-        page.wait_text(&id("lesson-verdict"), "a place in its text is not proved by its run")?;
+        // The number of a week makes no note, and a number without a proof is no mistake.
+        page.wait_text(&id("lesson-verdict"), "its run contradicts nothing in it")?;
+        ensure!(page.count(".headline.differs")? == 0, "only what is false is red");
+        page.wait_text(&id("lesson-findings"), "1 place without a proof")?;
         page.wait_text(&id("lesson-findings"), "Line 9")?;
         page.click(&id("bring-back"))?;
         holds("title: My draft")?;
@@ -400,12 +402,55 @@ fn a_plan_leaves_cards_out_and_the_browser_offers_it_again() -> Result<()> {
         page.wait_until("location.hash.startsWith('#teachers&class=tensor:without-1')")?;
         page.goto("/?again#teachers")?;
         page.wait_text("[data-testid=plan-rows] li:first-child summary", "Without 1 card")?;
+        // A lecture, or a plan in an address, takes the place of the plan, which can be brought back.
+        for other in [
+            "document.querySelector('[data-testid=ninety-minutes]').click()",
+            "location.hash = '#teachers&class=ranks'",
+        ] {
+            page.wait_until("document.querySelector('[data-testid=undo-plan]').parentElement.hidden")?;
+            page.execute(other, &[])?;
+            page.wait_until("!location.hash.includes('without-1')")?;
+            page.click(&id("undo-plan"))?;
+            page.wait_until("location.hash.startsWith('#teachers&class=tensor:without-1')")?;
+        }
+        page.goto("/?opened#teachers&class=pools")?;
+        page.wait_text(&id("plan-sum"), "9 min,")?;
+        page.goto("/?kept#teachers")?;
+        page.wait_until("location.hash === '#teachers&class=pools'")?;
+        page.click(&id("undo-plan"))?;
+        page.wait_until("location.hash.startsWith('#teachers&class=tensor:without-1')")?;
         page.click(&id("present-class"))?;
         page.wait_until("location.hash.startsWith('#lesson=tensor&card=2')")?;
         page.wait_text(&id("card-position"), "Card 1 of")?;
         // There is no card before it.
         page.press(Key::PageUp)?;
         page.wait_until("location.hash.startsWith('#lesson=tensor&card=2')").map(drop)
+    })
+}
+
+#[test]
+fn a_teacher_sets_minutes_breaks_and_the_order_of_lessons() -> Result<()> {
+    at("/#teachers&class=tensor,training,fragmentation", LAPTOP, |page| {
+        page.wait_text(&id("plan-sum"), "49 min, 55 min with questions.")?;
+        crate::choose(page, "minutes-training", "30")?;
+        page.wait_text(&id("plan-sum"), "61 min, 70 min with questions.")?;
+        crate::choose(page, "break-tensor", "15")?;
+        page.wait_text(&id("plan-sum"), "and a break of 15 min after \"What a tensor costs\".")?;
+        page.click(&id("earlier-fragmentation"))?;
+        let changed = "#teachers&class=tensor:break-15,fragmentation,training:min-30";
+        page.wait_until(&format!("location.hash === '{changed}'"))?;
+        page.wait_until("document.activeElement.dataset.testid === 'earlier-fragmentation'")?;
+        page.check_accessible()?;
+        // No break follows the last lesson, and the first does not move further.
+        page.wait_until("document.querySelector('[data-testid=break-training]').closest('p').hidden")?;
+        ensure!(page.attribute(&id("earlier-tensor"), "disabled")?.is_some(), "the first lesson moves");
+        let empty = "const field = document.querySelector('[data-testid=minutes-training]');
+            field.value = '';
+            field.dispatchEvent(new Event('change', { bubbles: true }));";
+        page.execute(empty, &[])?;
+        page.wait_until("document.querySelector('[data-testid=minutes-training]').value === '18'")?;
+        crate::choose(page, "break-tensor", "0")?;
+        page.wait_text(&id("plan-sum"), "49 min, 55 min with questions.").map(drop)
     })
 }
 
@@ -445,6 +490,7 @@ fn a_plan_has_the_teacher_s_own_lesson() -> Result<()> {
         // Students get it without its solutions.
         page.execute("location.hash = window.copied.split('#')[1]", &[])?;
         page.wait_text(&id("plan"), "Ours")?;
+        page.wait_text("[data-testid=plan] li:nth-child(2)", "3 min")?;
         page.click("[data-testid=plan] li:nth-child(2) h3 a")?;
         page.wait_until("location.hash.startsWith('#class-text=')")?;
         page.wait_text(&id("card-position"), "Card 1 of 2").map(drop)

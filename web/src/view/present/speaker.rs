@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 
 use blockyard_figure::escaped;
-use blockyard_lessons::{BREAK_MINUTES, PlannedLesson, PlayedCard, TextBlock, class_task, course, plain};
+use blockyard_lessons::{PlannedLesson, PlayedCard, TextBlock, class_task, course, plain};
 use leptos::ev;
 use leptos::prelude::*;
 use web_sys::Window;
@@ -133,8 +133,10 @@ fn content(session: Session) -> String {
     let _ = write!(html, "</section><section><h2>On the card</h2>{}", words.collect::<String>());
     html += "</section><section><h2>Next</h2><p>";
     let next = lessons.next_card(&lesson, card).and_then(|next| lesson.cards.get(next));
-    let is_break = || lessons.plan.with(|plan| plan.break_after().is_some_and(|last| last.id == lesson.id));
-    let pause = || if is_break() { format!("A break of {BREAK_MINUTES} min. ") } else { String::new() };
+    let pause = || match lessons.plan.with(|plan| plan.break_after(&lesson.id)) {
+        0 => String::new(),
+        minutes => format!("A break of {minutes} min. "),
+    };
     let next = match (is_asked, next) {
         (true, _) => "The answer.".to_owned(),
         (false, Some(next)) => match &next.question {

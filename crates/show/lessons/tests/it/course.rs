@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use blockyard_lessons::{
     BREAK_MINUTES, CourseLesson, Exercise, ExerciseLanguage, ExerciseUse, Inline, LECTURES, Lecture, Lesson,
     OwnLesson, PARTS, Plan, PlannedLesson, PlayedLesson, PracticeQuestion, RightAnswers, Slider, TextBlock,
-    class_minutes, class_task, course, current_id, glossary, lessons, plain,
+    class_minutes, class_task, course, current_id, glossary, handout, lessons, plain,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -285,6 +285,26 @@ fn a_plan_is_a_text_that_can_be_changed() {
 }
 
 #[test]
+fn paper_has_the_cards_that_the_plan_has() {
+    let reserved = played().into_iter().find(|lesson| lesson.id == "reserved").unwrap();
+    let paper = |planned: &str| {
+        let plan = Plan::from_text(planned);
+        handout(&reserved.clone().planned(plan.lesson("reserved").unwrap())).unwrap()
+    };
+    let whole = paper("reserved");
+    assert_eq!(whole, handout(&reserved).unwrap());
+    let first = plain(&reserved.cards[0].title);
+    let shorter = paper("reserved:without-1-2q");
+    assert!(whole.cards.contains(&first) && !shorter.cards.contains(&first));
+    // The first figure of the run is drawn on another card.
+    assert!(shorter.cards.contains("<svg") && shorter.asked.contains("<svg"));
+    assert!(!shorter.asked.contains("How much memory does PyTorch take from the device?"));
+    // A class reads all cards at home, and an exercise that nobody solves is not printed.
+    let home = paper("reserved:home:only:without-1");
+    assert!(home.cards.contains(&first) && whole.asked.contains("Goal:") && !home.asked.contains("Goal:"));
+}
+
+#[test]
 fn a_plan_has_a_lesson_of_the_teacher_s_own() {
     let own =
         OwnLesson { title: "Ours: week 3, part 1/2".to_owned(), minutes: 6, source: "1.abc".to_owned() };
@@ -304,11 +324,35 @@ fn a_plan_has_a_lesson_of_the_teacher_s_own() {
 #[test]
 fn a_long_plan_has_a_break_near_half_of_its_time() {
     let plan = Plan::from_text(LECTURES[2].plan);
-    assert_eq!(plan.break_after().unwrap().id, "training");
+    assert_eq!([plan.break_after("training"), plan.break_after("tensor")], [BREAK_MINUTES, 0]);
     assert_eq!((plan.end_of("training"), plan.end_of("fragmentation")), (Some(57), Some(81 + BREAK_MINUTES)));
     for lecture in &LECTURES[..2] {
-        assert_eq!(Plan::from_text(lecture.plan).break_after(), None);
+        assert_eq!(Plan::from_text(lecture.plan).breaks(), []);
     }
+}
+
+#[test]
+fn a_teacher_sets_breaks_minutes_and_order() {
+    let plan = Plan::from_text(LECTURES[2].plan);
+    // A second break leaves the first one where it is; 0 minutes take a break away.
+    let two = plan.with_break("tensor", 5);
+    assert_eq!([two.break_after("tensor"), two.break_after("training")], [5, BREAK_MINUTES]);
+    assert_eq!((two.minutes(), two.end_of("nvidia-smi")), (plan.minutes() + 5, Some(15 + 5 + 16)));
+    let none = plan.with_break("training", 0);
+    assert_eq!((none.breaks(), &Plan::from_text(&none.to_string())), (Vec::new(), &none));
+    // Nothing follows the last lesson.
+    assert_eq!(Plan::from_text("tensor,training:break-15").breaks(), []);
+    // The minutes have the exercise among them.
+    let exercise = plan.lesson("training").unwrap().clone().with_minutes(Some(30));
+    assert_eq!((exercise.minutes(), exercise.clone().with_minutes(None).minutes()), (30, 26));
+    assert_eq!(exercise.to_string(), "training:exercise:min-22");
+    assert_eq!(Plan::from_text("tensor:min-0:break-9999").to_string(), "tensor:min-0:break-600");
+    // The order stays when another lesson changes.
+    let moved = Plan::from_text("tensor,training,fragmentation").with_moved("fragmentation", false);
+    assert_eq!(moved.with_moved("tensor", false), moved);
+    let other = moved.with_lesson("nvidia-smi", PlannedLesson::of_course("nvidia-smi"));
+    let other = other.with_lesson("training", None).with_moved("tensor", true);
+    assert_eq!(other.to_string(), "nvidia-smi,tensor,fragmentation");
 }
 
 /// A lesson comes after the lessons whose words it uses, in the course and in each plan.
