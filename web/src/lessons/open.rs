@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use blockyard_lessons::{Handout, Lesson, LessonError, LessonFile, PlayedCard, PlayedLesson, Slider};
+use blockyard_lessons::{
+    Handout, Lesson, LessonError, LessonFile, Plan, PlannedLesson, PlayedCard, PlayedLesson, Slider,
+};
 use blockyard_record::Bytes;
 use thiserror::Error;
 
+use crate::link::unpacked;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 
@@ -67,18 +70,23 @@ impl OpenLesson {
         Ok(Self::read(file.text, module)?)
     }
 
-    /// The lessons that come with the page under these ids, separated by commas, as HTML for paper; or why
-    /// not. Without an id, the lesson with the text `own`. Only the module with the texts calls this.
-    pub(crate) fn handout(ids: &str, own: Option<&str>) -> Result<Handout, String> {
-        let text_of = |id: &str| {
-            let file = blockyard_lessons::lessons().iter().find(|file| file.id == id);
-            let text = if id.is_empty() { own } else { file.map(|file| file.text) };
-            text.map(str::to_owned).ok_or_else(|| OpenLessonError::Unknown(id.to_owned()).to_string())
+    /// The lessons of a plan as HTML for paper, without the cards that the plan leaves out; or why not. A plan
+    /// without lessons stands for the lesson with the text `own`. Only the module with the texts calls this.
+    pub(crate) fn handout(plan: &Plan, own: Option<&str>) -> Result<Handout, String> {
+        let text_of = |planned: &PlannedLesson| match &planned.own {
+            Some(lesson) => unpacked(&lesson.source).ok(),
+            None => {
+                let file = blockyard_lessons::lessons().iter().find(|file| file.id == planned.id);
+                file.map(|file| file.text).or(own).map(str::to_owned)
+            }
         };
         let mut all = Handout::default();
-        for id in ids.split(',') {
-            let text = text_of(id)?;
-            let played = play(&text, None).map_err(|error| error.to_string())?;
+        let only = plan.lessons.is_empty().then(PlannedLesson::default);
+        for planned in plan.lessons.iter().chain(&only) {
+            let text = text_of(planned);
+            let text =
+                text.ok_or_else(|| OpenLessonError::Unknown(planned.title().to_owned()).to_string())?;
+            let played = play(&text, None).map_err(|error| error.to_string())?.planned(planned);
             let one = blockyard_lessons::handout(&played).map_err(|error| error.to_string())?;
             all.cards.push_str(&one.cards);
             all.asked.push_str(&one.asked);

@@ -61,19 +61,8 @@ fn class_line(session: Session) -> AnyView {
 fn class_buttons(session: Session) -> AnyView {
     let now = move || untrack(|| chosen_plan(session));
     let is_off = flag(move || chosen_plan(session).presented().next().is_none());
-    let sheet = click(move || {
-        let plan = now();
-        // The lesson without an id is the teacher's own.
-        let id = |planned: &PlannedLesson| match planned.own.as_ref().map(|own| unpacked(&own.source)) {
-            None => planned.id.clone(),
-            Some(text) => {
-                session.lessons().own_text.set(text.ok());
-                String::new()
-            }
-        };
-        let ids: Vec<_> = plan.presented().map(id).collect();
-        session.navigation().go_to(Place::Handout(ids.join(",")));
-    });
+    let is_empty = flag(move || chosen_plan(session).lessons.is_empty());
+    let sheet = click(move || session.navigation().go_to(Place::Handout(now().to_string())));
     let link = click(move || {
         browser::copy(&students_address(&now()));
         session.show_note("The link for students is copied: lessons, exercises and homework.");
@@ -86,24 +75,13 @@ fn class_buttons(session: Session) -> AnyView {
         session.show_note("The link of this plan is copied, for you and other teachers. A lesson of yours is in it with its solutions.");
     });
     let present = click(move || session.lessons().present_plan(now()));
-    let unprinted = text(move || {
-        let plan = chosen_plan(session);
-        let home = plan.lessons.iter().filter(|planned| planned.is_at_home);
-        let titles: Vec<_> = home.map(|planned| format!("\"{}\"", planned.title())).collect();
-        if titles.is_empty() {
-            return String::new();
-        }
-        format!("Sheets are of the lessons in class. At home, without a sheet: {}.", titles.join(", "))
-    });
-    let is_all = flag(move || unprinted.with(String::is_empty));
     view! {
         <div class="cluster" data-testid="class-buttons">
             <button type="button" class="primary large" data-testid="present-class" disabled=is_off on:click=present>"Present"</button>
-            <button type="button" class="large" data-testid="class-sheet" disabled=is_off on:click=sheet>"Print sheets and keys"</button>
+            <button type="button" class="large" data-testid="class-sheet" disabled=is_empty on:click=sheet>"Print …"</button>
             {button("large", "copy-plan", "Copy link for students", "One address, with the lessons, exercises and homework, without solutions", link)}
             {button("large", "copy-own-plan", "Copy link for teachers", "This plan, to be opened and changed on another machine", own_link)}
         </div>
-        <p class="quiet" data-testid="unprinted" hidden=is_all>{unprinted}</p>
     }
     .into_any()
 }

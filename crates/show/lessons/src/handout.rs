@@ -254,8 +254,10 @@ fn non_pytorch_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Opti
 
 /// The moment after this many steps of the card's run.
 fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<String, RecordingError> {
-    let is_first = lesson.cards.first().is_some_and(|first| std::ptr::eq(first, card));
-    if card.steps.is_empty() && !is_first {
+    let place = lesson.cards.iter().position(|other| std::ptr::eq(other, card));
+    let before = place.and_then(|place| lesson.cards.get(place.checked_sub(1)?));
+    let is_drawn = before.is_some_and(|it| it.run == card.run && it.steps.end == card.steps.start);
+    if card.steps.is_empty() && is_drawn {
         // The figure of the card before shows this moment already.
         return Ok(String::new());
     }

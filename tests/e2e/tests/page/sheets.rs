@@ -16,10 +16,18 @@ fn several_lessons_share_a_class_sheet() -> Result<()> {
         page.wait_text(&id("class-line"), "Allocated and reserved; Workspaces of cuBLAS.")?;
         page.wait_text(&id("hand-out"), "What a tensor costs. Homework: the lesson and its exercise")?;
         page.click(&id("class-sheet"))?;
-        page.wait_until("location.hash === '#handout=reserved,workspaces'")?;
+        page.wait_until("location.hash === '#handout=reserved,workspaces,tensor:home'")?;
         page.wait_text(".handout", "Allocated and reserved, page 1 of")?;
         page.wait_text(".handout", "Workspaces of cuBLAS: answers")?;
-        page.check_accessible()
+        page.wait_text(".handout", "What a tensor costs: answers")?;
+        page.check_accessible()?;
+        // Homework has its own sheets.
+        crate::choose(page, "print-lessons", "home")?;
+        page.wait_text(".handout", "What a tensor costs, page 1 of")?;
+        page.wait_until(
+            "!document.querySelector('.handout').textContent.includes('Workspaces of cuBLAS: answers')",
+        )
+        .map(drop)
     })
 }
 
@@ -34,9 +42,10 @@ fn printed_pages(page: &Page, is_a4: bool) -> Result<(usize, usize)> {
     Ok((text.matches("/Type /Page\n").count(), bytes.len()))
 }
 
-/// Chooses a part of the sheets as its button does.
+/// Chooses a part of the sheets, and prints it.
 fn print_part(page: &Page, part: &str) -> Result<()> {
-    page.click(&id(&format!("print-{part}")))?;
+    crate::choose(page, "print-part", part)?;
+    page.click(&id("print"))?;
     page.wait_until(&format!("document.querySelector('.handout').dataset.paperPart === '{part}'")).map(drop)
 }
 
