@@ -148,8 +148,8 @@ pub enum StageForm {
     Compact,
     /// The bar and the segments in the lowest rows, without peaks, to stay in sight beside a text.
     Small,
-    /// Large letters and at most four labels, for the last row of a lecture room: reserved, allocated, and two
-    /// of what the step is about.
+    /// Large letters for the last row of a lecture room: at most four labels (reserved and allocated with their
+    /// peaks, and two of what the step is about), and the numbers of both ends of the ruler.
     Projected,
 }
 

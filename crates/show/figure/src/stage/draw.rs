@@ -1,5 +1,6 @@
 //! The bar with its brackets and its ruler.
 
+mod axis;
 mod limit;
 
 use std::collections::BTreeMap;
@@ -71,7 +72,7 @@ impl Metrics {
             tiers: if is_projected && !is_process { 2.0 } else { 3.0 },
             tier_px: by_form(2.05, 1.9, 1.85),
             bar_px: by_form(6.6, 4.6, 2.6),
-            ruler_px: if is_projected { 8.0 } else { by_form(2.1, 2.1, 1.7) },
+            ruler_px: by_form(2.1, 2.1, 1.7),
             peaks_px: lines(1.45) * peak_rows,
             leaders_px: 0.0,
             segment_px: by_form(3.5, 2.8, 2.0),
@@ -226,11 +227,12 @@ impl Painter<'_> {
         self.view.form == StageForm::Projected
     }
 
-    /// Whether a projected stage names a class in the bar: cached bytes, or else free ones, unless the process
-    /// or a failed request has the labels.
+    /// Whether a projected stage names a class in the bar: cached bytes with room for it, or else free ones, unless
+    /// the process or a failed request has the labels.
     fn has_projected_name(&self, class: BreakdownClass) -> bool {
         let Stage { numbers, non_pytorch_bytes, limit, failed, .. } = self.stage;
-        let is_cached = numbers.reserved > numbers.allocated;
+        let cached = bytes_f64(numbers.reserved.saturating_sub(numbers.allocated));
+        let is_cached = self.ruler.span_px(cached) > self.metrics.text_px * 5.0;
         let named = if is_cached { BreakdownClass::Cached } else { BreakdownClass::Free };
         class == named && non_pytorch_bytes.is_none() && limit.is_none() && failed.is_none()
     }
@@ -247,17 +249,23 @@ impl Painter<'_> {
             let value = self.device_text(self.metrics.width_px - self.name_px("device"));
             Bracket::new("device", value, bytes_f64(self.stage.capacity), Role::TextMuted)
         };
-        let bracket = |name, number: Bytes, to, role, term| Bracket {
+        let bracket = |name, (number, peak), to, role, term| Bracket {
             left_px: self.ruler.left_px,
             term: Some(term),
-            ..Bracket::new(name, number.to_string(), to, role)
+            ..Bracket::new(name, self.with_peak(number, peak), to, role)
         };
         let brackets = [
             outer,
-            bracket("reserved", numbers.reserved, reserved, Role::PeakReserved, Term::Reserved),
+            bracket(
+                "reserved",
+                (numbers.reserved, numbers.max_reserved),
+                reserved,
+                Role::PeakReserved,
+                Term::Reserved,
+            ),
             bracket(
                 self.stage.allocated_name(),
-                numbers.allocated,
+                (numbers.allocated, numbers.max_allocated),
                 allocated,
                 Role::PeakAllocated,
                 Term::Allocated,
@@ -267,6 +275,12 @@ impl Painter<'_> {
         for (tier, bracket) in brackets.into_iter().skip(left_out).enumerate() {
             self.draw_bracket(count_px(tier) * self.metrics.tier_px, &bracket);
         }
+    }
+
+    /// The number of a bracket. A projected stage has no row for peaks, and a higher peak follows here.
+    fn with_peak(&self, number: Bytes, peak: Bytes) -> String {
+        let (number, peak) = (number.to_string(), peak.to_string());
+        if self.is_projected() && peak != number { format!("{number}, peak {peak}") } else { number }
     }
 
     /// The room of a bracket's name and of the gap after it.
@@ -516,24 +530,6 @@ impl Painter<'_> {
             self.scene.add_text(Point::new(x_px, baseline(y, size_px)), text, style.anchored(Anchor::Middle));
         }
         used_px
-    }
-
-    fn draw_ruler(&mut self) {
-        let Metrics { text_px, width_px, .. } = self.metrics;
-        let y = self.metrics.ruler_y_px() + 0.5;
-        self.scene.add_hairline(Point::new(self.ruler.left_px, y), Point::new(width_px, y), Role::Grid);
-        let mut free_from = 0.0;
-        for (bytes, text) in self.ruler.ticks(text_px * 6.5) {
-            let x = self.ruler.x_px(bytes_f64(bytes)).round().clamp(1.0, width_px - 1.0);
-            self.scene.add_hairline(Point::new(x - 0.5, y), Point::new(x - 0.5, y + 6.0), Role::TextMuted);
-            let width = text_width_px(&text, text_px, Weight::Normal);
-            let left = (x - width / 2.0).min(width_px - width).max(0.0).round();
-            if left >= free_from && !self.is_projected() {
-                free_from = left + width + 8.0;
-                let at = Point::new(left, y + 6.0 + text_px);
-                self.scene.add_text(at, text, TextStyle::new(Role::TextMuted, text_px));
-            }
-        }
     }
 
     /// Frames around the bytes of the term that is lit.

@@ -203,7 +203,7 @@ fn a_narrow_area_of_a_small_stage_has_its_name() {
 }
 
 #[test]
-fn a_projected_stage_has_at_most_four_labels_in_large_letters() {
+fn a_projected_stage_has_at_most_four_labels_its_peaks_and_the_ends_of_its_ruler() {
     let view = StageView { form: StageForm::Projected, ..StageView::default() };
     let (recording, mut most) = (story(), 0);
     for steps in 0..=recording.step_count() {
@@ -214,11 +214,19 @@ fn a_projected_stage_has_at_most_four_labels_in_large_letters() {
             most = most.max(count);
             let scene = stage.scene(&view, width);
             let texts: Vec<_> = scene.marks.iter().filter_map(text_of).collect();
-            assert!(count <= 4, "step {steps}, {width}: {texts:?}");
+            // Both ends of the ruler have a number.
+            assert!(count <= 4 + 2, "step {steps}, {width}: {texts:?}");
+            assert!(texts.contains(&"0") && texts.contains(&"64 MiB"), "step {steps}, {width}: {texts:?}");
             assert!(texts.contains(&"reserved") && texts.contains(&"allocated"), "step {steps}: {texts:?}");
         }
     }
-    assert_eq!(most, 4);
+    assert_eq!(most, 4 + 2);
+    // A peak that is over has its number beside that of now.
+    let mut program = Program::new(Bytes::mib(64));
+    program.alloc("a", Bytes::mib(30));
+    program.free("a");
+    let texts = texts_with_leaders(program, StageForm::Projected, 1280.0);
+    assert!(texts.contains(&"0 B, peak 30 MiB".to_owned()), "{texts:?}");
 }
 
 #[test]

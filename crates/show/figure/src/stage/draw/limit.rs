@@ -77,8 +77,9 @@ impl Painter<'_> {
         let wide = |text: &str| text_width_px(text, text_px, Weight::Normal);
         let width = wide(&format!("limit {}", limit.range_text()));
         let left_px = self.ruler.left_px;
-        let whole =
-            self.name_px(self.stage.allocated_name()) + wide(&self.stage.numbers.allocated.to_string());
+        let numbers = &self.stage.numbers;
+        let value = self.with_peak(numbers.allocated, numbers.max_allocated);
+        let whole = self.name_px(self.stage.allocated_name()) + wide(&value);
         let end = self.ruler.x_px(self.stage.allocated());
         // The place of the words is computed as in `draw_bracket`.
         let words = (left_px.midpoint(end) - whole / 2.0).min(width_px - whole).max(left_px).round();
