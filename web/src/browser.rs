@@ -125,9 +125,14 @@ pub(crate) fn is_whole_screen(document: &Document) -> bool {
     document.fullscreen_element().is_some()
 }
 
-/// Asks for the whole screen. Where the browser refuses that, the page keeps its window.
+/// Asks for the whole screen, with Escape as a key of the page. Where the browser refuses that, the page keeps
+/// its window, and Escape leaves the whole screen.
 pub(crate) fn ask_for_whole_screen() {
     let Some(root) = root() else { return };
+    let keyboard = window().and_then(|window| Reflect::get(&window.navigator(), &"keyboard".into()).ok());
+    if let Some((keyboard, lock)) = keyboard.and_then(|it| Some((it.clone(), method(&it, "lock")?))) {
+        let _ = lock.call1(&keyboard, &js_sys::Array::of1(&"Escape".into()));
+    }
     let asked = method(&root, "requestFullscreen").and_then(|ask| ask.call0(&root).ok());
     if let Some(promise) = asked.and_then(|asked| asked.dyn_into::<js_sys::Promise>().ok()) {
         wasm_bindgen_futures::spawn_local(async move {

@@ -62,6 +62,8 @@ pub(crate) fn present_button(session: Session) -> AnyView {
 const SIZES: [f64; 6] = [1.5, 1.16, 1.08, 1.0, 0.85, 0.78];
 /// How many of the sizes a large screen uses: smaller letters could not be read from the last row of a room.
 const SIZES_OF_LARGE: usize = 4;
+/// The class of a card that has too many lines for these sizes: the style sheet gives it more of the screen.
+const LONG: &str = "is-long";
 /// Lower screens count as small, such as those of laptops and old projectors.
 const LARGE_PX: f64 = 900.0;
 
@@ -81,9 +83,11 @@ pub(crate) fn fit_card(session: Session, head: NodeRef<html::Div>) {
 
 fn fit(session: Session, is_on: bool) {
     let Some(card) = card() else { return };
+    let set_long = |is_long| card.class_list().toggle_with_force(LONG, is_long);
     // In one column the page scrolls from the card to the figure anyway.
     if !is_on || session.appearance().is_narrow.get_untracked() {
         let _ = card.style().remove_property("--size");
+        let _ = set_long(false);
         return;
     }
     // A card that is longer scrolls, and so do the lines of an exercise.
@@ -99,10 +103,13 @@ fn fit(session: Session, is_on: bool) {
     let is_dense = matches!(card.query_selector(".predict, .exercise [data-testid=verdict]"), Ok(Some(_)));
     let is_large = browser::window_size().1 >= LARGE_PX;
     let count = if is_large { SIZES_OF_LARGE } else { SIZES.len() };
-    for size in SIZES.iter().take(count).skip(usize::from(is_dense)) {
-        let _ = card.style().set_property("--size", &size.to_string());
-        if is_whole(&card) && boxes.iter().all(is_whole) {
-            return;
+    for is_long in [false, true] {
+        let _ = set_long(is_long);
+        for size in SIZES.iter().take(count).skip(usize::from(is_dense)) {
+            let _ = card.style().set_property("--size", &size.to_string());
+            if is_whole(&card) && boxes.iter().all(is_whole) {
+                return;
+            }
         }
     }
     show_last_line(&card);
@@ -131,9 +138,16 @@ pub(crate) fn follow(session: Session) {
         let whole = document.clone();
         // The browser leaves the whole screen by itself at Escape, and the page gets no event of the key.
         browser::listen(&document, "fullscreenchange", move |_: ev::Event| {
-            // A second window ends the whole screen, and not the presentation.
-            let has_speaker = session.lessons().extras.with_untracked(|extras| extras.has_speaker);
-            if !browser::is_whole_screen(&whole) && !has_speaker {
+            if browser::is_whole_screen(&whole) {
+                return;
+            }
+            let (has_speaker, over) =
+                session.lessons().extras.with_untracked(|extras| (extras.has_speaker, extras.over));
+            // Escape closes what is over the card, and a second window ends the whole screen: the presentation
+            // goes on.
+            if over != OverCard::Nothing {
+                session.lessons().extras.update(|extras| extras.over = OverCard::Nothing);
+            } else if !has_speaker {
                 session.lessons().end_presenting();
             }
         });
@@ -168,7 +182,7 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
         let over = if shown == wanted { OverCard::Nothing } else { wanted };
         session.lessons().extras.update(|extras| extras.over = over);
     }
-    if wanted != OverCard::Nothing || (shown == OverCard::Keys && name == "Escape") {
+    if wanted != OverCard::Nothing || (shown != OverCard::Nothing && name == "Escape") {
         return true;
     }
     match name.as_str() {
@@ -186,7 +200,10 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
         }
         "n" | "N" => change(|extras| extras.has_speaker = !extras.has_speaker),
         "t" | "T" => change(|extras| extras.is_clock_hidden = !extras.is_clock_hidden),
-        "s" | "S" => browser::focus_first(".lesson-card .slider input"),
+        "s" | "S" => {
+            browser::focus_first(".lesson-card .slider input");
+            browser::scroll_into_sight(".lesson-card .card-sliders");
+        }
         "f" | "F" => browser::ask_for_whole_screen(),
         "b" | "B" | "." => session.lessons().presenting.set(Presentation::Blank),
         "Escape" => session.lessons().end_presenting(),

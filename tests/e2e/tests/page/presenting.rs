@@ -161,7 +161,7 @@ fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
         page.wait_for(&id("teachers"))?;
         page.click(&id("ninety-minutes"))?;
         page.click(&id("class-sheet"))?;
-        page.wait_until("location.hash === '#handout=tensor,training,fragmentation,what-to-change'")?;
+        page.wait_until("location.hash.startsWith('#handout=tensor:exercise,nvidia-smi:home,training,')")?;
         page.wait_text(".handout", "Where training's memory goes: answers")?;
         page.execute("history.back()", &[])?;
         page.wait_for(&id("teachers"))?;
@@ -226,7 +226,13 @@ fn the_speaker_sees_answer_next_card_and_clock_and_the_class_a_code() -> Result<
         page.wait_text(&id("room-code"), "Phones cannot open this address")?;
         page.wait_until("document.querySelector('[data-testid=room-code] svg').clientHeight > 200")?;
         page.check_accessible()?;
-        // The next key closes the code, and shows the answer as it does without one.
+        // Escape closes the code, and the presentation goes on.
+        page.press(Key::Escape)?;
+        page.wait_until("document.querySelector('[data-testid=room-code]').hidden")?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        page.press('q')?;
+        page.wait_text(&id("room-code"), "#lesson=reserved&card=2")?;
+        // Another key closes the code, and shows the answer as it does without one.
         page.press(Key::PageDown)?;
         page.wait_until("document.querySelector('[data-testid=room-code]').hidden")?;
         page.wait_until("location.hash === '#lesson=reserved&card=2&revealed=2'")?;
@@ -276,6 +282,12 @@ fn a_presented_chapter_has_its_sliders_and_keeps_their_places() -> Result<()> {
         // By keyboard alone: S is the way to the slider, and the arrow keys are its own.
         page.press('s')?;
         page.wait_until("document.activeElement.type === 'range'")?;
+        // What the key shows is in sight.
+        page.wait_until(
+            "(() => { const edges = (css) => document.querySelector(css).getBoundingClientRect();
+                const [sliders, card] = [edges('.card-sliders'), edges('.lesson-card')];
+                return sliders.top >= card.top && sliders.bottom <= card.bottom + 1; })()",
+        )?;
         page.press(Key::Right)?;
         page.wait_until(
             "!document.querySelector('[data-testid=card-body]').textContent.includes('batch of 8 ')",

@@ -12,7 +12,7 @@ const IN_THE_ROOM: &str = "<dl class=\"glossary\" data-testid=\"in-the-room\">
 <dt>N: speaker's window</dt><dd>A second window with the answer and its reason, the hints, common mistakes and a solution of an exercise, the words of the card, the next card and the clock. Move it to your own screen; then <b>F</b> gives the first the whole screen \
 again. The class never sees it.</dd>
 <dt>Q: QR code</dt><dd>Phones open the card on the screen. Each phone says at once whether its answer is right. Count hands: the page has no server, so no answer reaches you.</dd>
-<dt>B, T, Escape</dt><dd>A dark screen, until any key. The clock shown or hidden. The end.</dd>
+<dt>B, T, Escape</dt><dd>A dark screen, until any key. The clock shown or hidden. The end; Escape over the code or the keys closes them alone.</dd>
 <dt>?</dt><dd>All keys, until the next key. A reload of the page goes on with the presentation; F gives it the whole screen again.</dd></dl>
 <p class=\"quiet\">\"Present\" in a lesson presents that lesson from its card, with its sliders where they stand.</p>";
 
