@@ -5,7 +5,9 @@
 use blockyard_rules::size;
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockState, Bytes, PoolId, PoolKind, Snapshot, StreamId, grouped};
+use crate::{
+    BlockSnapshot, BlockState, Bytes, PoolId, PoolKind, SegmentSnapshot, Snapshot, StreamId, grouped,
+};
 
 /// A request that ran out of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,28 @@ impl OomRequest {
     #[must_use]
     pub fn least_size(&self) -> Bytes {
         size::least(self.size).unwrap_or(Bytes::new(u64::MAX))
+    }
+
+    /// The cached bytes that new pages of an expandable segment would touch, at the first place where the
+    /// request has enough addresses: the segment has to grow by so much less than the request. `None` where no
+    /// expandable segment serves the request.
+    #[must_use]
+    pub fn cached_where_segment_grows(&self, snapshot: &Snapshot) -> Option<Bytes> {
+        let pool = PoolKind::serving(self.rounded);
+        let serves = |segment: &&SegmentSnapshot| {
+            let of_request = (segment.pool, segment.pool_id, segment.stream);
+            segment.is_expandable && of_request == (pool, self.pool_id, self.stream)
+        };
+        let segment = snapshot.segments.iter().find(serves)?;
+        let places = || segment.blocks.split(|block| block.state.is_active());
+        let is_unmapped = |block: &BlockSnapshot| block.state == BlockState::Unmapped;
+        let has_addresses = |place: &&[BlockSnapshot]| {
+            place.iter().any(is_unmapped)
+                && place.iter().map(|block| block.size).sum::<Bytes>() >= self.rounded
+        };
+        // A snapshot leaves out the addresses after the last mapped block, which are always enough.
+        let place = places().find(has_addresses).or_else(|| places().last())?;
+        Some(place.iter().filter(|block| !is_unmapped(block)).map(|block| block.size).sum())
     }
 }
 

@@ -9,15 +9,16 @@ mod segments;
 use std::collections::BTreeSet;
 
 use blockyard_record::{
-    BlockId, BlockSnapshot, BlockState, Bytes, Event, MemoryAtFailure, MemoryState, OomLimit, OomRequest,
-    PoolId, PoolKind, Recording, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
+    BlockId, BlockSnapshot, BlockState, Bytes, MemoryAtFailure, MemoryState, OomLimit, OomRequest, PoolId,
+    PoolKind, Recording, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
 };
-use blockyard_rules::size::DEFAULT_LARGE_SEGMENT_SIZE;
+use blockyard_rules::size::{DEFAULT_LARGE_SEGMENT_SIZE, SMALL_SEGMENT_SIZE};
 
 use crate::changes::Changes;
 use crate::conversions::bytes_f64;
 use crate::role::BreakdownClass;
 use crate::term::Term;
+use crate::timeline::refused_request;
 
 pub use draw::{process_stage_height, stage_height};
 
@@ -122,6 +123,26 @@ struct OomOnStage {
     rounded: Bytes,
     device_free: Bytes,
     largest_cached: Bytes,
+    /// The cached bytes at the end of the expandable segment that has to grow; `None` without one.
+    grows_at: Option<Bytes>,
+}
+
+impl OomOnStage {
+    /// The bytes of the request beyond the reserved bytes. A segment that grows has the first part already.
+    fn beyond(&self) -> Bytes {
+        self.segment_size.saturating_sub(self.grows_at.unwrap_or_default())
+    }
+
+    /// How many of these free bytes the allocator can take for the request: an expandable segment takes whole
+    /// pages.
+    fn usable(&self, free: Bytes) -> Bytes {
+        let page = match PoolKind::serving(self.rounded) {
+            PoolKind::Small => SMALL_SEGMENT_SIZE,
+            PoolKind::Large => DEFAULT_LARGE_SEGMENT_SIZE,
+        };
+        let left_over = self.grows_at.and_then(|_| free.get().checked_rem(page.get())).unwrap_or_default();
+        free.saturating_sub(Bytes::new(left_over))
+    }
 }
 
 /// How the stage is drawn.
@@ -208,7 +229,7 @@ impl Stage {
     /// ends and is seen to go beyond the limit or the device. Zero at other moments, and for a request of which
     /// most would be beyond the ruler.
     fn refused_end(&self) -> Bytes {
-        let end = self.failed.map(|failed| self.numbers.reserved.saturating_add(failed.segment_size));
+        let end = self.failed.map(|failed| self.numbers.reserved.saturating_add(failed.beyond()));
         end.filter(|end| end.get() / 2 <= self.capacity.get()).unwrap_or_default()
     }
 
@@ -435,15 +456,10 @@ fn failed_request(state: &MemoryState, recording: &Recording, step: usize) -> Op
         return None;
     }
     let bounds = recording.step(step)?;
-    let failed = (bounds.start..bounds.end).rev().find_map(|index| match recording.event(index)? {
-        Event::OutOfMemory { requested, rounded, segment_size, stream, device_free, .. } => Some((
-            OomRequest { size: requested, rounded, segment_size, stream, pool_id: PoolId::DEFAULT },
-            device_free,
-        )),
-        _ => None,
-    });
-    let (request, device_free) = failed?;
+    let (request, device_free) = refused_request(recording, bounds.start..bounds.end)?;
     let OomRequest { segment_size, rounded, .. } = request;
-    let largest_cached = MemoryAtFailure::of(&state.snapshot(), &request).largest_cached_here;
-    Some(OomOnStage { segment_size, rounded, device_free, largest_cached })
+    let snapshot = state.snapshot();
+    let largest_cached = MemoryAtFailure::of(&snapshot, &request).largest_cached_here;
+    let grows_at = request.cached_where_segment_grows(&snapshot);
+    Some(OomOnStage { segment_size, rounded, device_free, largest_cached, grows_at })
 }

@@ -26,6 +26,7 @@ pub use draw::{ReadRun, read_timeline, timeline};
 pub(crate) use outline::draw_outlines;
 pub use partial::partial_timeline;
 pub use series::Series;
+pub(crate) use series::refused_request;
 pub use strip::{
     small_timeline, timeline_mini_map, timeline_mini_map_window, timeline_strip, timeline_strip_cursor,
     timeline_strip_step_at,

@@ -296,25 +296,29 @@ impl Painter<'_> {
         let top = self.metrics.failure_y_px() + text_px * 0.4;
         let height = text_px * if is_small { 1.8 } else { 2.6 };
         let needed = bytes_f64(failed.segment_size);
-        let start = self.stage.reserved();
+        let cached = bytes_f64(failed.grows_at.unwrap_or_default());
+        let start = self.stage.reserved() - cached;
         let width = self.ruler.span_px(needed).max(8.0);
         let left = self.ruler.x_px(start).round().min(width_px - width.min(width_px)).max(self.ruler.left_px);
         let rect = Rect::new(left, top, width.min(width_px - left), height);
         self.scene.add_rect(rect, Fill { role: Role::Failure, pattern: Pattern::Faint }, None);
-        // The part beyond the limit, or beyond the device, is the missing memory.
+        // The part beyond the limit, beyond the device or beyond its last whole page is the missing memory.
         let bound =
             self.stage.limit.map_or(self.stage.capacity, |limit| limit.highest.min(self.stage.capacity));
+        let reserved = self.stage.numbers.reserved;
+        let bound = reserved.saturating_add(failed.usable(bound.saturating_sub(reserved)));
         let from = self.ruler.x_px(bytes_f64(bound)).round().max(rect.x_px);
         if from < rect.right_px() {
             let part = Rect { x_px: from, width_px: rect.right_px() - from, ..rect };
             self.scene.add_rect(part, Fill { role: Role::Failure, pattern: Pattern::Hatch }, None);
         }
         self.scene.add_frame(rect, Role::Failure, Dash::Dashed, 2.0);
-        let words = [
-            format!("{} needed: a segment of {}", failed.rounded, failed.segment_size),
-            format!("{} needed", failed.segment_size),
-            failed.segment_size.to_string(),
-        ];
+        let longest = match failed.grows_at {
+            Some(cached) if cached.is_zero() => format!("{} needed", failed.segment_size),
+            Some(cached) => format!("{} needed, {cached} of it at the segment's end", failed.segment_size),
+            None => format!("{} needed: a segment of {}", failed.rounded, failed.segment_size),
+        };
+        let words = [longest, format!("{} needed", failed.segment_size), failed.segment_size.to_string()];
         let style = TextStyle::new(Role::Failure, text_px);
         let middle = baseline(rect.center().y_px, text_px);
         if let Some(text) = first_fitting(&words, text_px, Weight::Bold, rect.width_px - 12.0) {

@@ -43,7 +43,8 @@ fn level(range: &YScale, plot: &Rect) -> Vec<Rect> {
 const FAILED_PX: f32 = 14.0;
 
 /// Draws a request that failed on top of the reserved bytes, as high as the segment that it needed: so the
-/// reader sees by how much it does not fit below the limit. Where enough bytes were free in pieces, the largest
+/// reader sees by how much it does not fit below the limit. Under an expandable segment it begins at the cached
+/// end of the segment. Where enough bytes were free in pieces, the largest
 /// piece is drawn beside it. `y_px` is the vertical scale. Returns the request's rectangle.
 fn draw_failed_request(
     scene: &mut Scene,
@@ -52,7 +53,7 @@ fn draw_failed_request(
     plot: &Rect,
     y_px: impl Fn(Bytes) -> f32,
 ) -> Rect {
-    let foot = y_px(failed.reserved).clamp(plot.y_px, plot.bottom_px());
+    let foot = y_px(failed.foot).clamp(plot.y_px, plot.bottom_px());
     let standing = |left: f32, top: f32| {
         let top = top.min(foot - 3.0).max(plot.y_px);
         Rect::new(left, top, FAILED_PX, (foot - top).max(1.0))
@@ -66,7 +67,7 @@ fn draw_failed_request(
     if let Some((_, largest)) = failed.in_pieces {
         let left =
             if left - FAILED_PX >= plot.x_px { left - FAILED_PX - 2.0 } else { request.right_px() + 2.0 };
-        let piece = standing(left, y_px(failed.reserved.saturating_add(largest)));
+        let piece = standing(left, y_px(failed.foot.saturating_add(largest)));
         scene.add_rect(piece, Fill::solid(Role::Background), None);
         scene.add_rect(piece, Fill::of(BreakdownClass::Cached), Some(Role::Cached));
         scene.add_target(piece, TargetId::FailedStep(failed.step));
@@ -76,13 +77,13 @@ fn draw_failed_request(
 
 /// What the figure says about a request that failed, the longest wording first.
 fn failed_texts(failed: &FailedRequest) -> Vec<String> {
-    let FailedRequest { requested, segment_size, in_pieces, .. } = *failed;
+    let FailedRequest { requested, segment_size, in_pieces, is_growth, .. } = *failed;
     let asked = format!("out of memory: {requested} asked for");
     let mut texts = Vec::new();
     if let Some((free, largest)) = in_pieces {
         texts.push(format!("{asked}, {free} free in pieces, the largest {largest}"));
         texts.push(format!("{requested} asked for, largest free block {largest}"));
-    } else if segment_size > requested {
+    } else if segment_size > requested && !is_growth {
         texts.push(format!("{asked}, in a segment of {segment_size}"));
     }
     texts.extend([asked, "out of memory".to_owned()]);
@@ -99,7 +100,7 @@ pub(super) fn draw_failed_requests(scene: &mut Scene, series: &Series, scale: &X
     }
     for mark in marks {
         let failed = series.failed().iter().find(|failed| mark.what == TargetId::FailedStep(failed.step));
-        let Some(failed) = failed.filter(|failed| air.range.holds(failed.reserved)) else { continue };
+        let Some(failed) = failed.filter(|failed| air.range.holds(failed.foot)) else { continue };
         let x = scale.x_px(f64::from(failed.step) + 1.0).floor() + 0.5;
         draw_failed_request(scene, failed, x, &air.range.plot, |bytes| air.range.y_px(bytes));
         let texts = failed_texts(failed);

@@ -1,5 +1,7 @@
 //! The breakdowns of a recording in several resolutions.
 
+use std::ops::Range;
+
 use blockyard_record::{
     Breakdown, Bytes, Event, MemoryAtFailure, OomCause, OomLimit, OomRequest, PoolId, Recording, StepOutcome,
 };
@@ -37,7 +39,11 @@ pub(crate) struct FailedRequest {
     pub(crate) requested: Bytes,
     /// The segment that the request needed.
     pub(crate) segment_size: Bytes,
-    pub(crate) reserved: Bytes,
+    /// The reserved bytes below the request: all, or those before the cached end of the expandable segment
+    /// that has to grow.
+    pub(crate) foot: Bytes,
+    /// Whether an expandable segment has to grow for the request.
+    pub(crate) is_growth: bool,
     /// The cached bytes that the request may use and the largest block among them, where those bytes would
     /// have been enough in one block.
     pub(crate) in_pieces: Option<(Bytes, Bytes)>,
@@ -46,7 +52,7 @@ pub(crate) struct FailedRequest {
 impl FailedRequest {
     /// The bytes that would be reserved with the segment.
     pub(crate) fn top(&self) -> Bytes {
-        self.reserved.saturating_add(self.segment_size)
+        self.foot.saturating_add(self.segment_size)
     }
 }
 
@@ -99,6 +105,17 @@ fn first_failure(recording: &Recording) -> Option<usize> {
     let is_oom = |outcome: &StepOutcome| matches!(outcome, StepOutcome::OutOfMemory(_));
     let found = recording.failed_steps().iter().find(|(_, outcome)| is_oom(outcome));
     found.and_then(|(step, _)| usize::try_from(*step).ok())
+}
+
+/// The last request among these events that ran out of memory, and the free bytes of the device then.
+pub(crate) fn refused_request(recording: &Recording, events: Range<usize>) -> Option<(OomRequest, Bytes)> {
+    events.rev().find_map(|index| match recording.event(index)? {
+        Event::OutOfMemory { requested, rounded, segment_size, stream, device_free, .. } => Some((
+            OomRequest { size: requested, rounded, segment_size, stream, pool_id: PoolId::DEFAULT },
+            device_free,
+        )),
+        _ => None,
+    })
 }
 
 /// The running peaks from a moment on.
@@ -166,18 +183,18 @@ impl Series {
             return None;
         }
         let bounds = recording.step(step)?;
-        let failed = (bounds.start..bounds.end).rev().find_map(|index| match recording.event(index)? {
-            Event::OutOfMemory { segment_size, device_free, .. } => Some((segment_size, device_free)),
-            _ => None,
-        });
-        let (segment_size, device_free) = failed?;
+        let (request, device_free) = refused_request(recording, bounds.start..bounds.end)?;
+        let segment_size = request.segment_size;
         let reserved = recording.breakdown_after(step)?.reserved();
         let most_before = self.extent(recording, 0, step + 1).high[3].max(reserved);
         let limit = if device_free < segment_size {
             // The device had no more: others hold the remaining memory.
             OomLimit::known(reserved.saturating_add(device_free), Bytes::ZERO)
         } else {
-            let refused = reserved.saturating_add(segment_size).saturating_sub(Bytes::new(1));
+            let snapshot = recording.state_at(bounds.end).ok()?.snapshot();
+            let cached = request.cached_where_segment_grows(&snapshot).unwrap_or_default();
+            let refused = reserved.saturating_sub(cached).saturating_add(segment_size);
+            let refused = refused.saturating_sub(Bytes::new(1));
             OomLimit { lowest: most_before, highest: refused.max(most_before), used_by_others: Bytes::ZERO }
         };
         let is_whole_device = recording.known_capacity().is_some_and(|capacity| capacity <= limit.highest);
@@ -201,23 +218,20 @@ impl Series {
     fn failed_request(&self, recording: &Recording, step: u32) -> Option<FailedRequest> {
         let at = usize::try_from(step).ok()?;
         let bounds = recording.step(at)?;
-        let request = (bounds.start..bounds.end).rev().find_map(|index| match recording.event(index)? {
-            Event::OutOfMemory { requested, rounded, segment_size, stream, .. } => {
-                Some(OomRequest { size: requested, rounded, segment_size, stream, pool_id: PoolId::DEFAULT })
-            }
-            _ => None,
-        })?;
+        let (request, _) = refused_request(recording, bounds.start..bounds.end)?;
         let snapshot = recording.state_at(bounds.end).ok()?.snapshot();
         let memory = MemoryAtFailure::of(&snapshot, &request);
         let limit = self.process_limit(at + 1);
         let limit = limit.or_else(|| Some(OomLimit::known(recording.known_capacity()?, Bytes::ZERO)));
         let is_fragmented =
             |limit: &OomLimit| OomCause::of(&request, &memory, *limit) == OomCause::FragmentationByLiveBlocks;
+        let grows_at = request.cached_where_segment_grows(&snapshot);
         Some(FailedRequest {
             step,
             requested: request.size,
             segment_size: request.segment_size,
-            reserved: recording.breakdown_after(at)?.reserved(),
+            foot: recording.breakdown_after(at)?.reserved().saturating_sub(grows_at.unwrap_or_default()),
+            is_growth: grows_at.is_some(),
             in_pieces: limit.filter(is_fragmented).map(|_| (memory.cached_here, memory.largest_cached_here)),
         })
     }

@@ -157,6 +157,55 @@ fn a_failed_request_stands_on_the_reserved_bytes_and_overhangs_the_limit() {
     assert!((share - 12.0 / 20.0).abs() < 0.05, "{share}");
 }
 
+/// An expandable segment of 100 MiB on a device of `capacity`, whose last 8 MiB are cached, and a request of
+/// 32 MiB that fails.
+fn growth_that_fails(capacity: Bytes) -> Recording {
+    let mut program = Program::new(capacity);
+    program.map(Bytes::mib(100)).alloc("kept", Bytes::mib(92));
+    let device_free = capacity - Bytes::mib(100);
+    program.event(Event::OutOfMemory {
+        requested: Bytes::mib(32),
+        rounded: Bytes::mib(32),
+        segment_size: Bytes::mib(32),
+        stream: StreamId::DEFAULT,
+        device_free,
+        is_rejected: false,
+    });
+    program.failed();
+    program.recording()
+}
+
+#[test]
+fn a_segment_that_cannot_grow_enough_lacks_the_request_without_its_cached_end() {
+    // A device with 20 MiB free, and one with 30 MiB, of which only a whole page of 20 MiB can be mapped.
+    for capacity in [Bytes::mib(120), Bytes::mib(130)] {
+        let recording = growth_that_fails(capacity);
+        let scene = stage(&recording, 1300.0);
+        assert_texts_are_apart(&scene);
+        let [missing] = requests(&scene)[..] else { panic!("{scene}") };
+        let whole = scene.marks.iter().find_map(|mark| match mark {
+            Mark::Frame { rect, role: Role::Failure, .. } => Some(*rect),
+            _ => None,
+        });
+        // Of 32 MiB, 8 are cached at the end of the segment and 20 can be mapped.
+        let share = missing.width_px / whole.unwrap().width_px;
+        assert!((share - 4.0 / 32.0).abs() < 0.02, "{share} on {capacity}: {scene}");
+        assert!(has_text(&scene, "32 MiB needed, 8 MiB of it at the segment's end"), "{scene}");
+    }
+    // Over time the request begins within the cached bytes.
+    let scene = over_time(&growth_that_fails(Bytes::mib(120)), Size::new(900.0, 300.0));
+    let [request] = requests(&scene)[..] else { panic!("{scene}") };
+    let of_cached = |mark: &Mark| match mark {
+        Mark::Area { points, fill } if fill.role == Role::Cached => {
+            points.iter().map(|point| point.y_px).min_by(f32::total_cmp)
+        }
+        _ => None,
+    };
+    let reserved = scene.marks.iter().find_map(of_cached).unwrap();
+    let share = (request.bottom_px() - reserved) / request.height_px;
+    assert!((share - 8.0 / 32.0).abs() < 0.03, "{share}: {request:?} and {reserved}");
+}
+
 #[test]
 fn a_request_that_fails_though_enough_is_free_stands_beside_the_largest_free_block() {
     let mut program = Program::new(Bytes::mib(64));

@@ -260,6 +260,17 @@ impl Program {
         true
     }
 
+    /// An expandable segment of 1 GiB of addresses, with memory in the first `mapped` of them.
+    pub(crate) fn map(&mut self, mapped: Bytes) -> &mut Self {
+        let (segment, block, remainder) = (SegmentId::new(self.segments), self.new_block(), self.new_block());
+        self.segments += 1;
+        let (addr, stream, pool_id) = (DeviceAddr::new(self.next_addr), StreamId::DEFAULT, self.pool_id);
+        let (size, pool) = (Bytes::gib(1), PoolKind::Large);
+        self.next_addr += size.get();
+        self.event(Event::RangeReserved { segment, block, addr, size, stream, pool_id, pool });
+        self.event(Event::Mapped { block, size: mapped, remainder: Some(remainder) })
+    }
+
     fn new_block(&mut self) -> BlockId {
         self.blocks += 1;
         BlockId::new(self.blocks - 1)
