@@ -4,7 +4,7 @@
 use blockyard_figure::{StageForm, StageView};
 use blockyard_lessons::{
     LessonQuestion, PlayedLesson, Practice, PracticeCount, PracticeQuestion, card_stage, course,
-    drawn_question, lessons, plain,
+    drawn_question, has_other_numbers, lessons, plain,
 };
 use blockyard_record::counted;
 use leptos::prelude::*;
@@ -167,8 +167,9 @@ impl Practicing {
     fn question(self) -> Option<AnyView> {
         let (place, drawn) = self.asked.get()?;
         let title = drawn.lesson.title.clone();
-        let has_others = drawn.question().is_some_and(LessonQuestion::has_values);
-        let has_others = has_others && !drawn.lesson.sliders.is_empty();
+        let file = lessons().iter().find(|file| file.id == place.lesson)?;
+        let has_others =
+            drawn.question().is_some_and(|question| has_other_numbers(file.text, place.card, question));
         let answered = {
             let place = place.clone();
             move |is_right| {
@@ -213,8 +214,8 @@ impl Practicing {
 /// A button that asks the question of a card with other numbers, below the answer; nothing where the question
 /// has no others.
 pub(crate) fn another(session: Session, lesson: &OpenLesson, card: usize) -> Option<AnyView> {
-    let question = lesson.cards.get(card)?.question.clone().filter(LessonQuestion::has_values)?;
-    if lesson.sliders.is_empty() {
+    let question = lesson.cards.get(card)?.question.clone()?;
+    if !has_other_numbers(&lesson.text, card, &question) {
         return None;
     }
     let (text, id) = (lesson.text.clone(), lesson.id.clone());

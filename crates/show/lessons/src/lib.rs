@@ -94,7 +94,7 @@ pub use plan::{
     PlannedLesson, UnpresentedCard, class_minutes, class_task,
 };
 pub use played::{MeasuredMemory, MemoryBar, PlayedCard, PlayedLesson, PlayedRun};
-pub use practice::{Practice, PracticeCount, PracticeQuestion, drawn_question};
+pub use practice::{Practice, PracticeCount, PracticeQuestion, drawn_question, has_other_numbers};
 pub use program_end::{EndedProgram, exception, failing_line};
 pub use proof::UnprovedWord;
 pub use quantity::{Quantity, QuantityKind};

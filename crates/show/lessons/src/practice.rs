@@ -9,20 +9,20 @@ use crate::course::LessonFile;
 use crate::lesson::Lesson;
 use crate::played::PlayedLesson;
 use crate::question::LessonQuestion;
+use crate::slider::Slider;
 
 /// How often values are drawn for a question that is to differ.
 const MAX_DRAWS: u64 = 16;
 
 /// The lesson with values drawn from `seed`, under which the question of the card differs from `shown`, or is
-/// any question if nothing is shown. `None` where no value changes the question
-/// ([`LessonQuestion::has_values`]).
+/// any question if nothing is shown. `None` where no value changes the question ([`has_other_numbers`]).
 pub fn drawn_question(
     text: &str,
     card: usize,
     seed: u64,
     shown: Option<&LessonQuestion>,
 ) -> Option<PlayedLesson> {
-    if shown.is_some_and(|question| !question.has_values()) {
+    if shown.is_some_and(|question| !has_other_numbers(text, card, question)) {
         return None;
     }
     let opened = Lesson::parse(text).ok()?;
@@ -44,6 +44,19 @@ pub fn drawn_question(
             |shown: &LessonQuestion| (&shown.text, &shown.answers) == (&question.text, &question.answers);
         (!shown.is_some_and(is_shown)).then_some(played)
     })
+}
+
+/// Whether the question of a card has other numbers at other values of its lesson: it shows a value of its run,
+/// and a slider or a drawn value changes that run.
+pub fn has_other_numbers(text: &str, card: usize, question: &LessonQuestion) -> bool {
+    let Ok(opened) = Lesson::parse(text) else { return false };
+    let other = |slider: &Slider| if slider.start() == 0 { slider.stop_count().saturating_sub(1) } else { 0 };
+    let others: Vec<usize> = opened.sliders().iter().map(other).collect();
+    let run = |lesson: &Lesson| {
+        let run = lesson.runs.get(lesson.cards.get(card)?.run)?;
+        Some((run.text.clone(), run.conf.clone(), run.capacity))
+    };
+    question.has_values() && Lesson::parse_at(text, &others).is_ok_and(|moved| run(&opened) != run(&moved))
 }
 
 /// A question of the course by its place.

@@ -103,7 +103,7 @@ impl LessonQuestion {
     }
 
     /// Whether the run gives the question a value, so that the question has other numbers in another run.
-    pub fn has_values(&self) -> bool {
+    pub(crate) fn has_values(&self) -> bool {
         !matches!(self.answers, RightAnswers::Choices(_)) || has_value(&self.text)
     }
 

@@ -492,7 +492,11 @@ impl Chapter {
             given.set(None);
             self.set_asked(card, true);
         });
-        let more = self.lesson.with_value(|lesson| practice::another(session, lesson, card));
+        let is_asked = Memo::new(move |_| self.is_asked(card));
+        let more = move || {
+            let another = || self.lesson.with_value(|lesson| practice::another(session, lesson, card));
+            (!is_asked.get()).then(another)
+        };
         view! {
             <section class="predict" aria-label=format!("Question of card {}", card + 1)>
                 <h3>"Predict"</h3>
@@ -503,7 +507,7 @@ impl Chapter {
                     <span hidden=is_done>{button("link", "reveal", "Show me", "", click(move || self.reveal(card)))}</span>
                     <span hidden=flag(move || self.is_asked(card))>{button("link", "ask-again", "Answer again", "", again)}</span>
                 </p>
-                <div hidden=flag(move || self.is_asked(card))>{more}</div>
+                {more}
             </section>
         }
         .into_any()

@@ -14,8 +14,11 @@ use crate::view::prose;
 pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyView {
     let shown = question.clone();
     let card = session.lessons().state.with_untracked(|state| state.card);
-    let more = untrack(|| session.open_lesson()).map(|lesson| practice::another(session, &lesson, card));
-    let is_open = flag(move || !session.lessons().state.with(|state| state.is_revealed));
+    let is_done = Memo::new(move |_| session.lessons().state.with(|state| state.is_revealed));
+    let more = move || {
+        let lesson = is_done.get().then(|| untrack(|| session.open_lesson()))??;
+        practice::another(session, &lesson, card)
+    };
     let heading = prose::inlines(session, &question.text);
     let input = answers(session, question);
     let result = move || {
@@ -40,7 +43,7 @@ pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyVi
             <p>{heading}</p>
             {input}
             {result}
-            <div hidden=is_open>{more}</div>
+            {more}
         </section>
     }
     .into_any()
