@@ -50,7 +50,7 @@ impl OomRequest {
                 && place.iter().map(|block| block.size).sum::<Bytes>() >= self.rounded
         };
         // A snapshot leaves out the addresses after the last mapped block, which are always enough.
-        let place = places().find(has_addresses).or_else(|| places().last())?;
+        let place = places().find(has_addresses).or_else(|| places().next_back())?;
         Some(place.iter().filter(|block| !is_unmapped(block)).map(|block| block.size).sum())
     }
 }
