@@ -72,6 +72,12 @@ fn results() -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+fn results_of<'a>(results: &'a [Value], program: &str, scale: f64) -> impl Iterator<Item = &'a Value> {
+    let is_of =
+        move |row: &&Value| row["case"] == program && (row["scale"].as_f64().unwrap() - scale).abs() < 1e-9;
+    results.iter().filter(is_of)
+}
+
 #[test]
 fn from_each_snapshot_every_setting_does_what_it_did_on_the_device() {
     let results = results();
@@ -79,10 +85,7 @@ fn from_each_snapshot_every_setting_does_what_it_did_on_the_device() {
     for (program, scale) in SNAPSHOTS {
         let run = snapshot(program, scale);
         let allocations = run.allocations() as u64;
-        let rows = results
-            .iter()
-            .filter(|row| row["case"] == program && (row["scale"].as_f64().unwrap() - scale).abs() < 1e-9);
-        for row in rows {
+        for row in results_of(&results, program, scale) {
             let conf = row["conf"].as_str().unwrap();
             let conditions = Conditions::with_conf(conf).and_limit(limit(program, scale));
             let found = what_if(&run, &[conditions], 0, &mut on).unwrap();
@@ -115,10 +118,7 @@ fn under_the_limit_that_the_snapshot_implies_every_answer_is_the_devices_or_depe
     for (program, scale) in SNAPSHOTS {
         let run = snapshot(program, scale);
         let allocations = run.allocations() as u64;
-        let rows = results
-            .iter()
-            .filter(|row| row["case"] == program && (row["scale"].as_f64().unwrap() - scale).abs() < 1e-9);
-        for device in rows {
+        for device in results_of(&results, program, scale) {
             let conf = device["conf"].as_str().unwrap();
             let found = what_if(&run, &[Conditions::with_conf(conf)], 0, &mut on).unwrap();
             let row = &found.rows[0];
@@ -190,13 +190,8 @@ fn settings_that_helped_on_the_device_are_proved_and_those_that_did_not_are_in_v
         {
             let ChangeKind::Setting(conf) = &change.kind else { continue };
             assert_eq!(change.proved, is_helpful);
-            let Some(row) = results.iter().find(|row| {
-                row["case"] == program
-                    && row["conf"] == conf.as_str()
-                    && (row["scale"].as_f64().unwrap() - scale).abs() < 1e-9
-            }) else {
-                continue;
-            };
+            let mut rows = results_of(&results, program, scale);
+            let Some(row) = rows.find(|row| row["conf"] == conf.as_str()) else { continue };
             let passes =
                 !row["oom"].as_bool().unwrap() || row["allocs_before"].as_u64().unwrap() >= allocations;
             assert_eq!(is_helpful, passes, "{program} x {scale} under {conf:?}");
