@@ -22,7 +22,7 @@ const CARDS: [(&str, &str, &str, bool); 9] = [
     ("With the moments, the second step needs more", "float32", "step-2", true),
     ("The bytes of a number", "bfloat16", "backward-1-1", false),
     ("Autocast computes in bfloat16", "autocast", "backward-1-1", false),
-    ("A checkpoint keeps the input of a layer alone", "checkpoint", "backward-1-1", false),
+    ("A checkpoint keeps only the input of a layer", "checkpoint", "backward-1-1", false),
     ("A large batch as micro-batches", "parts", "backward-1-2", false),
 ];
 
@@ -101,7 +101,7 @@ fn the_card_about_checkpoints_ends_with_the_bytes_of_an_h200() {
         let line = text.split_once(&head).unwrap().1.lines().find(|line| line.starts_with("backward-1-1"));
         let wanted = line.unwrap().split(' ').skip(1).map(|number| number.parse::<u64>().unwrap());
         let lesson = Lesson::parse_at(file.text, &positions(&opened, place)).unwrap().play().unwrap();
-        let card = of_card(&lesson, "A checkpoint keeps the input of a layer alone");
+        let card = of_card(&lesson, "A checkpoint keeps only the input of a layer");
         let wanted: Vec<u64> = wanted.collect();
         assert_eq!([card[0], card[2]], [wanted[0], wanted[2]], "{place:?}: requested and peak");
         if place != [7, 12, 9] {
