@@ -142,5 +142,5 @@ pub use timeline::{
 };
 pub use words::{
     FailureText, StepText, block_facts, breakdown_text, describe_event, describe_step, describe_target,
-    map_text, timeline_text,
+    map_text, read_timeline_text, timeline_text,
 };

@@ -16,4 +16,4 @@ pub use facts::block_facts;
 pub(crate) use names::pool_heading;
 pub use step::{FailureText, StepText, describe_step};
 pub use target::describe_target;
-pub use text::{breakdown_text, map_text, timeline_text};
+pub use text::{breakdown_text, map_text, read_timeline_text, timeline_text};

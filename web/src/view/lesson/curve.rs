@@ -1,7 +1,7 @@
 //! The run of a presented card over time, in letters for the last row: the peak of a training, and what holds
 //! it. A run of few steps has the strip alone.
 
-use blockyard_figure::{ReadRun, Size, read_timeline, timeline_text};
+use blockyard_figure::{ReadRun, Size, read_timeline, read_timeline_text};
 use leptos::html;
 use leptos::prelude::*;
 
@@ -46,7 +46,7 @@ pub(super) fn projected_curve(session: Session) -> AnyView {
         if !is_shown.get() || session.lessons().hidden_after().is_some() {
             return "Memory over time".to_owned();
         }
-        session.run.with(|run| timeline_text(&run.series, &run.recording))
+        session.run.with(|run| read_timeline_text(&run.series, &run.recording))
     });
     view! {
         <div class="projected-curve" node_ref=area hidden=flag(move || !is_shown.get())>

@@ -104,8 +104,15 @@ fn draw_run(
     draw_before(&mut scene, read.map_or(&[], |read| &read.before), scale, &range);
     let air = Air::new(series, columns, &range, capacity);
     // A reader's program has lines, and no requests that the reader wrote.
-    let name = if read.is_some() { "steps" } else { "requests" };
-    draw_axes_of_moments(&mut scene, (recording, name), scale, view, &plot, has_second_axis(size));
+    let moment = if read.is_some() { "step" } else { "request" };
+    draw_axes_of_moments(
+        &mut scene,
+        (recording, &format!("{moment}s")),
+        scale,
+        view,
+        &plot,
+        has_second_axis(size),
+    );
     draw_labels(&mut scene, recording, view, scale, &plot);
     // The bounds are drawn over the lines of labels.
     let bounds = draw_bounds(&mut scene, series, &air, capacity);
@@ -113,7 +120,7 @@ fn draw_run(
     let has_bars = draw_bands(&mut scene, recording, scale, &plot);
     let has_failures = draw_failures(&mut scene, recording, view, scale, &plot);
     draw_failed_requests(&mut scene, series, scale, &air);
-    draw_peak(&mut scene, series, recording, scale, (&air, read.and_then(|read| read.last)));
+    draw_peak(&mut scene, series, recording, scale, (&air, moment, read.and_then(|read| read.last)));
     // The areas of a reader are the memory that another figure names.
     draw_area_names(&mut scene, columns, &range, usize::from(read.is_some()));
     (scene, LegendContent { areas, has_bars, has_failures }, bounds)

@@ -124,13 +124,13 @@ pub(super) fn draw_failed_requests(scene: &mut Scene, series: &Series, scale: &X
 const AT_FAILURE_PX: f32 = 60.0;
 
 /// A dot at the most allocated and at the most reserved bytes, of the first `last` steps if it is given, each
-/// with its value and its step.
+/// with its value and its moment, which is a request or a step.
 pub(super) fn draw_peak(
     scene: &mut Scene,
     series: &Series,
     recording: &Recording,
     scale: &XScale,
-    (air, last): (&Air<'_>, Option<usize>),
+    (air, moment_name, last): (&Air<'_>, &str, Option<usize>),
 ) {
     let range = air.range;
     if range.plot.height_px < 60.0 {
@@ -148,7 +148,7 @@ pub(super) fn draw_peak(
         if bytes.is_zero() || !is_seen {
             continue;
         }
-        let texts = [format!("{name} {bytes}, request {}", grouped(moment)), format!("{name} {bytes}")];
+        let texts = [format!("{name} {bytes}, {moment_name} {}", grouped(moment)), format!("{name} {bytes}")];
         // A run that fails fails at its peak most often, and the failure has the name there.
         let is_at_failure = scene.targets.iter().any(|target| {
             matches!(target.what, TargetId::FailedStep(_))

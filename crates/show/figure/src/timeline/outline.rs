@@ -45,5 +45,5 @@ pub(crate) fn draw_outlines(
     draw_bounds(scene, series, &air, capacity);
     draw_failures(scene, recording, &view, &scale, &plot);
     draw_failed_requests(scene, series, &scale, &air);
-    draw_peak(scene, series, recording, &scale, (&air, None));
+    draw_peak(scene, series, recording, &scale, (&air, "request", None));
 }

@@ -167,27 +167,37 @@ fn dense_bar(segment: &SegmentSnapshot) -> String {
 
 /// The timeline as text: its length, its end, its peaks, its labels and its failures.
 pub fn timeline_text(series: &Series, recording: &Recording) -> String {
+    text_over_time(series, recording, "request")
+}
+
+/// The same about a run that a reader knows by its steps.
+pub fn read_timeline_text(series: &Series, recording: &Recording) -> String {
+    text_over_time(series, recording, "step")
+}
+
+/// The words about the run, each moment of which is a `moment`: a request or a step.
+fn text_over_time(series: &Series, recording: &Recording, moment_name: &str) -> String {
     let steps = series.step_count();
     let Some(last) = steps.checked_sub(1).and_then(|step| recording.breakdown_after(step)) else {
-        return "No requests.".to_owned();
+        return format!("No {moment_name}s.");
     };
     let mut text = format!(
         "{}. At the end {} are allocated and {} reserved{}.",
-        counted(steps, "request"),
+        counted(steps, moment_name),
         last.allocated(),
         last.reserved(),
         recording.known_capacity().map(|capacity| format!(", of {capacity}")).unwrap_or_default()
     );
     for (name, border) in [("allocated", 1), ("reserved", 3)] {
         let (bytes, moment) = series.highest(recording, border, None);
-        let _ = write!(text, " Most {name}: {bytes} after request {}.", grouped(moment));
+        let _ = write!(text, " Most {name}: {bytes} after {moment_name} {}.", grouped(moment));
     }
     let labels = recording.labels();
     if !labels.is_empty() {
         let shown: Vec<_> = labels
             .iter()
             .take(20)
-            .map(|label| format!("{} from request {}", label.text, grouped(label.step as usize + 1)))
+            .map(|label| format!("{} from {moment_name} {}", label.text, grouped(label.step as usize + 1)))
             .collect();
         let more = labels.len() - shown.len();
         let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
