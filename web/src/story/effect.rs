@@ -41,13 +41,13 @@ impl LineEffect<'_> {
         if self.story.is_first() {
             return format!(
                 "There is no tensor yet, and nvidia-smi shows {smi} already: the CUDA context, which each process takes once. \
-                 Create a tensor, then delete it."
+                 Allocate a tensor, then free it."
             );
         }
         let size = self.story.situation().sizes.first().map_or(Bytes::ZERO, |(size, _)| *size);
         format!(
             "A GPU of {} after some work: tensors take {allocated}, and {unused} are unused. \
-             Does a tensor of {size} fit? Create it.",
+             Does a tensor of {size} fit? Allocate it.",
             self.after.capacity().saturating_add(CONTEXT)
         )
     }

@@ -137,9 +137,9 @@ fn hand(session: Session) -> AnyView {
     view! {
         <div class="story-hand" role="group" aria-label="What to do">
             <span class="cluster">
-                {act("story-create", NextStep::Create, word("Create a tensor"), is_on, create)}
+                {act("story-create", NextStep::Create, word("Allocate a tensor"), is_on, create)}
                 {select("story-size", "Size of the tensor", options, text(move || chosen.get().to_string()), choose)}
-                {act("story-delete", NextStep::Delete, word("Delete it"), has_none, click(move || session.story().delete()))}
+                {act("story-delete", NextStep::Delete, word("Free it"), has_none, click(move || session.story().delete()))}
                 {act(
                     "story-empty-cache",
                     NextStep::EmptyCache,
