@@ -253,15 +253,19 @@ pub(crate) fn helps(session: Session) -> AnyView {
     .into_any()
 }
 
+/// Why the shown program ran out of memory, where one of its lists is the cause. Reads signals.
+pub(super) fn program_cause(session: Session) -> Option<String> {
+    let program = session.shown_program()?;
+    let cause = program.details.cause.as_ref()?;
+    let line = if cause.line == 0 { String::new() } else { format!("line {}: ", cause.line) };
+    Some(line + &cause.text)
+}
+
 /// What grows, before the changes of one request, which do not include the memory that earlier iterations
 /// kept: the list that the program's own end names, or else the leak that the verdict found.
 fn leak_view(session: Session) -> AnyView {
     let words = text(move || {
-        let cause = session.shown_program().and_then(|program| {
-            let cause = program.details.cause.as_ref()?;
-            let line = if cause.line == 0 { String::new() } else { format!("line {}: ", cause.line) };
-            Some(line + &cause.text)
-        });
+        let cause = program_cause(session);
         let verdict = session.lab().answers().and_then(|answers| answers.verdict);
         let is_leak = |found: &VerdictAnswer| matches!(found.kind, VerdictKind::Leak | VerdictKind::Grows);
         let leak = verdict.filter(|found| is_leak(&found.answer)).map(|found| found.answer.headline.clone());

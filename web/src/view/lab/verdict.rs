@@ -13,7 +13,7 @@ use blockyard_rules::{conf_text, shell_line};
 use leptos::prelude::*;
 
 use super::parts::{conditions_text, first_oom, given_text, hypothesis, line_to_copy};
-use super::trial::{change_button, trial};
+use super::trial::{change_button, program_cause, trial};
 use super::{failure_view, working};
 use crate::browser;
 use crate::lab::Answers;
@@ -108,13 +108,21 @@ fn answer(
             (!items.is_empty()).then(|| view! { <h3>{about.title()}</h3><ul>{items}</ul> }.into_any());
         view! { {title}{copied}{held} }.into_any()
     });
+    // A list of the program that grows is the cause, however the cached memory lies when a request fails.
+    let cause = given.is_none().then(|| untrack(|| program_cause(session))).flatten();
     let headline = match given {
         Some(given) => sentence(&format!("with {given}: {}", found.headline)),
         None => sentence(&found.headline),
     };
+    let (headline, failure) = match cause {
+        Some(cause) => (sentence(&cause), Some(headline)),
+        None => (headline, None),
+    };
+    let failure = failure.map(|words| view! { <p>{with_code(session, &words)}</p> });
     let copy = click(move || copy_summary(session));
     view! {
         <p class=class data-testid="verdict-headline">{with_code(session, &headline)}</p>
+        {failure}
         {asked(session)}
         {hypothesis(session, under)}
         {fixes(session, verdict)}
