@@ -2,10 +2,10 @@
 //! lesson again.
 
 use blockyard_figure::{
-    Changes, ReadRun, Size, Stage, StageForm, StageView, breakdown_text, read_timeline, timeline_text,
+    Changes, ReadRun, Size, Stage, StageForm, StageView, breakdown_text, read_timeline, read_timeline_text,
 };
 use blockyard_lessons::{LessonQuestion, PlayedCard, PlayedLesson, card_stage};
-use blockyard_record::{Bytes, MemoryState, Recording};
+use blockyard_record::{Bytes, MemoryState, Recording, counted};
 use blockyard_workload::Workload;
 use leptos::ev;
 use leptos::html;
@@ -107,6 +107,7 @@ pub(super) fn chapter(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
             <div class="lesson-figures">
                 <div class="lesson-head">
                     <h1>{lesson.title.clone()}</h1>
+                    <span class="quiet" data-testid="chapter-position">{text(move || shown.position())}</span>
                     {crate::view::present::present_button(session)}
                 </div>
                 {shown.figure()}
@@ -124,6 +125,17 @@ impl Chapter {
     /// Whether the question of a card waits for its answer. Reads signals.
     fn is_asked(self, card: usize) -> bool {
         self.asked.with(|asked| asked.get(card).copied().unwrap_or(false))
+    }
+
+    /// The card that is read, and how many questions are open: `Card 3 of 9, 2 questions left`. Reads signals.
+    fn position(self) -> String {
+        let card = self.session.lessons().state.with(|state| state.card);
+        let count = self.lesson.with_value(|lesson| lesson.cards.len());
+        let left = match self.asked.with(|asked| asked.iter().filter(|is_asked| **is_asked).count()) {
+            0 => String::new(),
+            left => format!(", {} left", counted(left, "question")),
+        };
+        format!("Card {} of {count}{left}", card + 1)
     }
 
     fn set_asked(self, card: usize, is_asked: bool) {
@@ -222,7 +234,16 @@ impl Chapter {
             if self.shows_own_run() {
                 return session.with_state(|run, state| {
                     let stage = Stage::new(state, &run.recording, &Changes::default(), None, &|_| None);
-                    (stage.for_one_moment().with_leaders(), breakdown_text(state, &run.recording))
+                    let stage = stage.for_one_moment().with_leaders();
+                    let words = breakdown_text(state, &run.recording);
+                    // The device of a program is without these parts.
+                    let stage = match session.lessons().non_pytorch() {
+                        Some(outside) => stage
+                            .as_process(outside.size, Bytes::ZERO, false)
+                            .with_non_pytorch_parts(&outside.parts),
+                        None => stage,
+                    };
+                    (stage, words)
                 });
             }
             let (played, card) = self.shown_moment()?;
@@ -314,7 +335,7 @@ impl Chapter {
             }
             run.with(|run| {
                 let run = run.as_ref()?;
-                Some(timeline_text(&run.series, run.recording()?))
+                Some(read_timeline_text(&run.series, run.recording()?))
             })
             .unwrap_or_default()
         });
