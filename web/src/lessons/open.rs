@@ -73,12 +73,12 @@ impl OpenLesson {
     /// The lessons of a plan as HTML for paper, without the cards that the plan leaves out; or why not. A plan
     /// without lessons stands for the lesson with the text `own`. Only the module with the texts calls this.
     pub(crate) fn handout(plan: &Plan, own: Option<&str>) -> Result<Handout, String> {
-        let text_of = |planned: &PlannedLesson| match &planned.own {
-            Some(lesson) => unpacked(&lesson.source).ok(),
-            None => {
-                let file = blockyard_lessons::lessons().iter().find(|file| file.id == planned.id);
-                file.map(|file| file.text).or(own).map(str::to_owned)
+        let text_of = |planned: &PlannedLesson| {
+            if let Some(lesson) = &planned.own {
+                return unpacked(&lesson.source).ok();
             }
+            let file = blockyard_lessons::lessons().iter().find(|file| file.id == planned.id);
+            file.map(|file| file.text).or(own).map(str::to_owned)
         };
         let mut all = Handout::default();
         let only = plan.lessons.is_empty().then(PlannedLesson::default);
