@@ -63,7 +63,7 @@
 //!   thread sends the part to show. The grid is still ready: it answers the pointer once the view rests, and
 //!   draws where the GPU is lost, fails or is software, whose cost grows with the rectangles (`?painter=any`
 //!   takes software too).
-//! - **The grid's picture is made in slices** (`view/allocations/picture.rs`) of 1.5 ms of a frame, first
+//! - **The grid's picture is made in slices** (`view/figure/allocations/picture.rs`) of 1.5 ms of a frame, first
 //!   every eighth column. Until the picture is ready the last one is shown moved and stretched, so that a
 //!   frame costs the page the same however much is drawn.
 //! - **Chromium's GPU process ends with the first picture that its software adapter shows on a canvas**,

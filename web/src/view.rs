@@ -1,71 +1,31 @@
-//! The views of the page. This file mounts the page, chooses the view of each [`Place`], and puts the
-//! workbench together.
+//! The views of the page. This file mounts the page and chooses the view of each [`Place`]. A folder is for a
+//! kind of reader: [`learn`], [`teach`], [`workbench`] and [`program`]; [`figure`] is what they all show.
 
-mod allocations;
-mod chosen;
-mod dissolve;
-mod divider;
-mod drag;
-mod editor;
 mod embed;
 pub(crate) mod export;
-mod flame;
-mod gesture;
-mod gpu;
-mod grading;
-mod hand;
-pub(crate) mod handout;
+mod figure;
 mod header;
 mod help;
-mod holders;
 mod home;
 mod icon;
 mod indent;
 pub(crate) mod keys;
 pub(crate) mod kit;
-mod lab;
-pub(crate) mod lesson;
-pub(crate) mod lessons;
-mod live;
-pub(crate) mod make_lesson;
-mod map;
-mod map_actions;
-mod map_overview;
-mod map_scroll;
-pub(crate) mod memory_stats;
+mod learn;
 mod messages;
-mod mini_map;
-mod opened;
-mod over_time;
-mod panels;
 mod paper;
 pub(crate) mod parts;
-mod player;
-mod practice;
-mod present;
 pub(crate) mod program;
 mod prose;
-mod ranks;
-mod resize_drag;
-mod scrubber;
-mod settings;
 mod share;
-mod stage;
-mod statistic;
-mod step;
-mod tabs;
-pub(crate) mod teachers;
-mod term_row;
-mod timeline;
-mod tip;
-mod unplaced;
+mod teach;
+pub(crate) mod workbench;
 
 pub(crate) use self::messages::growing_timeline;
-use divider::SizedPanel;
+pub(crate) use figure::stage::scene_now as stage_scene;
 pub(crate) use help::{Help, content as help_content};
-pub(crate) use panels::panel_key;
-pub(crate) use present::{key as present_key, takes_key};
-pub(crate) use stage::scene_now as stage_scene;
+pub(crate) use teach::present::{key as present_key, takes_key};
+pub(crate) use workbench::panels::panel_key;
 
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -99,15 +59,15 @@ fn page() -> AnyView {
     let samples = Samples::new();
     let help = help::Help::new();
     keys::listen(session, help);
-    gesture::follow_wheel();
+    figure::gesture::follow_wheel();
     follow_appearance(session);
     if session.navigation().embed.is_none() {
         crate::workload::follow_draft(session);
     }
     follow_printing(session);
-    present::follow(session);
+    teach::present::follow(session);
     navigation::keep_address(session, samples);
-    player::play_by_itself(session);
+    workbench::player::play_by_itself(session);
     // Everything that is needed later is fetched once the first screen is complete, so that the page works
     // without the network.
     let _ = browser::after_millis(200, move || {
@@ -123,7 +83,7 @@ fn page() -> AnyView {
     if let Some(embed) = session.navigation().embed {
         return embed::embedded(session, embed);
     }
-    divider::recall();
+    workbench::divider::recall();
     let share = share::Share::new(session);
     // All cards of a lesson count as one place here: the view of the lesson stays when the card changes.
     let part = Memo::new(move |_| match session.navigation().place.get() {
@@ -159,60 +119,6 @@ fn page() -> AnyView {
         {messages::drop_zone(session)}
         {messages::fit_page(session)}
         {messages::live_region(session)}
-    }
-    .into_any()
-}
-
-/// The figures beside the text and the numbers.
-pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
-    let hidden = kit::text(move || session.workbench().panels.get().hidden_names());
-    let alone = move || session.workbench().panels.get().alone.map(crate::workbench::WorkbenchPanel::name);
-    session.figures().sheet.set_value(Some(paper::content));
-    let is_file = Memo::new(move |_| session.shows_recording());
-    // The verdict says what happened in a file, so that a file has no words about each step.
-    let above_tabs = move || {
-        if is_file.get() {
-            return chosen::panel(session);
-        }
-        view! {
-            {step::step(session)}
-            {divider::divider(SizedPanel::Step)}
-        }
-        .into_any()
-    };
-    view! {
-        <main
-            class="workbench"
-            class:shows-recording=kit::flag(move || session.shows_recording())
-            class:shows-states=kit::flag(move || session.figures().is_by_state.get())
-            data-hidden=hidden
-            data-alone=alone
-        >
-            <h1 class="visually-hidden">"Workbench"</h1>
-            <div class="figures" class:is-unplaced=kit::flag(move || unplaced::is_unplaced(session))>
-                {lab::verdict_first(session)}
-                {header::open_bar(session, samples)}
-                {ranks::ranks(session)}
-                {live::programs(session)}
-                {unplaced::unplaced(session)}
-                <section class="panel stage-panel" aria-labelledby="stage-title">
-                    <h2 class="visually-hidden" id="stage-title">"Memory of the device"</h2>
-                    {stage::stage(session, true)}
-                    {term_row::compact(session)}
-                </section>
-                <section class="panel transport" aria-labelledby="run-title">
-                    <h2 class="visually-hidden" id="run-title">"Run"</h2>
-                    {player::over_time(session)}
-                </section>
-                {map::map(session)}
-                {allocations::allocations(session)}
-            </div>
-            {divider::divider(SizedPanel::Side)}
-            <div class="side">
-                {above_tabs}
-                {tabs::tabs(session)}
-            </div>
-        </main>
     }
     .into_any()
 }

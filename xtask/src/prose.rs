@@ -18,7 +18,7 @@ const NOT_READ: [&str; 7] = [
     "docs/speed.md",
     "CHANGELOG.md",
     "web/lessons/",
-    "web/src/view/make_lesson/",
+    "web/src/view/teach/make_lesson/",
     "tests/",
 ];
 

@@ -11,11 +11,12 @@ use crate::messages::sentence;
 use crate::navigation::Embed;
 use crate::session::Session;
 use crate::surface;
+use crate::view::figure::{scrubber, stage};
 use crate::view::icon::Icon;
 use crate::view::kit::{click, icon_button, play_button, text};
+use crate::view::messages;
 use crate::view::parts;
-use crate::view::step::step_text;
-use crate::view::{messages, scrubber, stage};
+use crate::view::workbench::step::step_text;
 
 /// A frame that is lower than this has a stage with fewer rows, as the style sheet has it.
 const LOW_PX: f64 = 440.0;

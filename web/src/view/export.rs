@@ -14,7 +14,7 @@ use crate::lab::Sheet;
 use crate::link::{Link, LinkTarget};
 use crate::navigation::Place;
 use crate::session::Session;
-use crate::view::allocations::whole_scene;
+use crate::view::figure::allocations::whole_scene;
 use crate::view::stage_scene;
 
 /// The width of a figure in a file, and the height of one over time.

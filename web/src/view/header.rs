@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::view::help::Help;
 use crate::view::kit::{FilePicker, button, click, on, select, text};
 use crate::view::share::Share;
-use crate::view::{live, opened, panels};
+use crate::view::workbench::{live, opened, panels};
 
 pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
     let is_home = Memo::new(move |_| session.navigation().place.get() == Place::Home);

@@ -12,9 +12,9 @@ use crate::navigation::{CardPlace, Place, TeachersPage};
 use crate::program::{DEFAULT_GPU, ProgramInput};
 use crate::session::Session;
 use crate::story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, nvidia_smi};
+use crate::view::figure::stage::stage;
 use crate::view::kit::{FilePicker, Handler, Options, button, click, flag, on, select, text, text_area};
 use crate::view::program::options_of;
-use crate::view::stage::stage;
 use crate::view::{header, messages};
 
 pub(crate) fn home(session: Session, samples: Samples) -> AnyView {

@@ -19,7 +19,7 @@ use crate::surface;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, icon_button, text};
 use crate::view::parts;
-use crate::view::step::spoken;
+use crate::view::workbench::step::spoken;
 
 pub(crate) fn messages(session: Session) -> AnyView {
     let message = move || {

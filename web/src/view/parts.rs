@@ -61,35 +61,35 @@ macro_rules! part {
 
 part!(
     /// The figures beside the text and the numbers.
-    workbench in workbench: load_workbench, show_workbench(session: Session, samples: Samples) => view::workbench(session, samples)
+    workbench in workbench: load_workbench, show_workbench(session: Session, samples: Samples) => view::workbench::workbench(session, samples)
 );
 part!(
     /// The lesson at its card.
-    lesson in lessons: load_lesson, show_lesson(session: Session) => view::lesson::lesson(session)
+    lesson in lessons: load_lesson, show_lesson(session: Session) => view::learn::lesson::lesson(session)
 );
 part!(
     /// The list of lessons; if `ids` has any, only the lessons with these ids.
-    lessons in lessons: load_lessons, show_lessons(session: Session, ids: String) => view::lessons::listed(session, &ids)
+    lessons in lessons: load_lessons, show_lessons(session: Session, ids: String) => view::learn::lessons::listed(session, &ids)
 );
 part!(
     /// The glossary.
-    words in lessons: load_words, show_words(session: Session, entry: String) => view::lessons::words(session, entry)
+    words in lessons: load_words, show_words(session: Session, entry: String) => view::learn::lessons::words(session, entry)
 );
 part!(
     /// Questions of all lessons, mixed.
-    practice in lessons: load_practice, show_practice(session: Session) => view::practice::practice(session)
+    practice in lessons: load_practice, show_practice(session: Session) => view::learn::practice::practice(session)
 );
 part!(
     /// A page for teachers.
-    teachers in teach: load_teachers, show_teachers(session: Session, page: TeachersPage) => view::teachers::teachers(session, page)
+    teachers in teach: load_teachers, show_teachers(session: Session, page: TeachersPage) => view::teach::teachers::teachers(session, page)
 );
 part!(
     /// The editor of a lesson.
-    make_lesson in teach: load_make_lesson, show_make_lesson(session: Session) => view::make_lesson::make_lesson(session)
+    make_lesson in teach: load_make_lesson, show_make_lesson(session: Session) => view::teach::make_lesson::make_lesson(session)
 );
 part!(
     /// Lessons to be printed.
-    handout in teach: load_handout, show_handout(session: Session, lessons: String) => view::handout::handout(session, &lessons)
+    handout in teach: load_handout, show_handout(session: Session, lessons: String) => view::teach::handout::handout(session, &lessons)
 );
 part!(
     /// The texts of the help.
@@ -143,7 +143,7 @@ function!(
 );
 function!(
     /// Copies the verdict as plain text.
-    summary in workbench(session: Session) -> () => view::lab::copy_summary(session)
+    summary in workbench(session: Session) -> () => view::workbench::lab::copy_summary(session)
 );
 function!(
     /// The run that a report is about; a program's run becomes a snapshot.

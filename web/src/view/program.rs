@@ -19,8 +19,9 @@ use crate::program::{EXAMPLES, release_of};
 use crate::python_program::PYTHON;
 use crate::session::Session;
 use crate::story::CONTEXT;
+use crate::view::figure::{allocations, map, stage};
 use crate::view::kit::{Options, button, click, flag, on, select, text};
-use crate::view::{allocations, lab, map, player, stage, step};
+use crate::view::workbench::{lab, player, step};
 
 /// The id of the text field, by which the page's keys find the field.
 pub(crate) use editor::PROGRAM_ID;

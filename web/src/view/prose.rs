@@ -14,7 +14,7 @@ use crate::browser;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::view::kit::{self, on};
-use crate::view::lessons::place_link;
+use crate::view::learn::lessons::place_link;
 
 pub(crate) fn blocks(session: Session, blocks: &[TextBlock]) -> Vec<AnyView> {
     blocks

@@ -11,8 +11,8 @@ use crate::messages::sentence;
 use crate::program::{FitVariant, ProgramInput, ProgramResult, dry_run_command, fit_command};
 use crate::session::Session;
 use crate::view::kit::{self, Options, button, click, flag, select, text};
-use crate::view::lab::{figure, line_to_copy};
 use crate::view::program::output::last_run;
+use crate::view::workbench::lab::{figure, line_to_copy};
 
 const HEIGHT_PX: f32 = 260.0;
 

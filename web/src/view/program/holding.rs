@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::program::{AliveBytes, CATEGORIES, ProgramResult};
 use crate::session::Session;
-use crate::view::holders::holding_table;
+use crate::view::figure::holders::holding_table;
 use crate::view::kit::{button, click, flag, text};
 
 /// At most this many lines are listed.

@@ -9,7 +9,7 @@ use crate::numbers::grouped_count;
 use crate::program::WhyAlive;
 use crate::session::Session;
 use crate::view::kit::{click, flag, text};
-use crate::view::step::step_text;
+use crate::view::workbench::step::step_text;
 
 /// The most requests that are listed of a line; a line of a loop shows those around the cursor.
 const MAX_REQUESTS: usize = 24;
