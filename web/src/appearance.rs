@@ -10,6 +10,7 @@ use blockyard_figure::{Role, Scene, Theme};
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
+use crate::browser;
 use crate::canvas::Paints;
 use crate::session::Feature;
 
@@ -53,6 +54,12 @@ impl Feature<AppearanceSignals> {
     /// Draws the scene in the page's present colors. Reads signals.
     pub(crate) fn draw(self, canvas: &HtmlCanvasElement, scene: &Scene) {
         self.with_paints(|paints| paints.draw(canvas, scene));
+    }
+
+    /// Draws the scene so many times as large, letters and lines too. Reads signals.
+    pub(crate) fn draw_enlarged(self, canvas: &HtmlCanvasElement, scene: &Scene, factor: f32) {
+        self.version.track();
+        Paints::read_for(browser::canvas_ratio() * f64::from(factor)).draw(canvas, scene);
     }
 
     /// The theme of the page's present colors. Reads signals.

@@ -1,7 +1,5 @@
 //! Scenes: marks to draw in order, and targets for the pointer and the keyboard.
 
-mod scaled;
-
 use blockyard_record::{BlockId, Bytes, SegmentId};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};

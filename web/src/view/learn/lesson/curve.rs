@@ -6,6 +6,7 @@ use leptos::html;
 use leptos::prelude::*;
 
 use super::chapter::FEW_STEPS;
+use crate::effect::effect;
 use crate::lessons::{Presentation, training_groups};
 use crate::session::Session;
 use crate::surface;
@@ -29,9 +30,10 @@ pub(super) fn projected_curve(session: Session) -> AnyView {
         }
         session.run.with(|run| training_groups(&run.workload, &run.recording))
     });
-    surface::keep_drawn(session, canvas, size, move |size: Size| {
-        if !is_shown.get() {
-            return None;
+    effect(move || {
+        let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
+        if !is_shown.get() || size.width_px < 1.0 {
+            return;
         }
         let run = session.run.get();
         let step = session.player.with(|player| player.steps);
@@ -39,7 +41,8 @@ pub(super) fn projected_curve(session: Session) -> AnyView {
         let read = ReadRun { last, highest, groups: groups.get(), before: Vec::new() };
         let factor = (size.height_px / 11.0 / LETTER_PX).clamp(1.0, 2.4);
         let laid_out = Size { width_px: size.width_px / factor, height_px: size.height_px / factor };
-        Some(read_timeline(&run.series, &run.recording, &read, step, laid_out).scaled(factor))
+        let scene = read_timeline(&run.series, &run.recording, &read, step, laid_out);
+        session.appearance().draw_enlarged(&canvas, &scene, factor);
     });
     let words = text(move || {
         // Words about the end would give an answer away.
