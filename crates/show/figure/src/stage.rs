@@ -170,7 +170,8 @@ pub enum StageForm {
     /// The bar and the segments in the lowest rows, without peaks, to stay in sight beside a text.
     Small,
     /// Large letters for the last row of a lecture room: at most four labels (reserved and allocated with their
-    /// peaks, and two of what the step is about), and the numbers of both ends of the ruler.
+    /// peaks, and two of what the step is about), and the numbers of both ends of the ruler. With
+    /// [`Stage::with_leaders`], blocks also have their names.
     Projected,
 }
 

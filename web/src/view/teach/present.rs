@@ -1,6 +1,6 @@
 //! A lesson in a lecture room: the whole screen, large letters, and the keys of a clicker.
 
-mod room_code;
+pub(super) mod room_code;
 mod speaker;
 
 pub(crate) use self::room_code::MAX_CODE_CHARS;

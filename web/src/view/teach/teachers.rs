@@ -14,6 +14,7 @@ use crate::link::{Link, LinkTarget, packed, unpacked};
 use crate::navigation::{Place, TeachersPage};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
+use crate::view::teach::present::room_code::is_of_this_machine;
 
 /// One of the pages, below the links to all of them.
 pub(crate) fn teachers(session: Session, page: TeachersPage) -> AnyView {
@@ -64,8 +65,13 @@ fn class_buttons(session: Session) -> AnyView {
     let is_empty = flag(move || chosen_plan(session).lessons.is_empty());
     let sheet = click(move || session.navigation().go_to(Place::Handout(now().to_string())));
     let link = click(move || {
-        browser::copy(&students_address(&now()));
-        session.show_note("The link for students is copied: lessons, exercises and homework.");
+        let address = students_address(&now());
+        browser::copy(&address);
+        session.show_note(if is_of_this_machine(&address) {
+            "The link is copied, but students cannot open it: it is of this machine alone. Open the page from a web server."
+        } else {
+            "The link for students is copied: lessons, exercises and homework."
+        });
     });
     let own_link = click(move || {
         let class_plan = Some(now().to_string());

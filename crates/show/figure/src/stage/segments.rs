@@ -139,9 +139,9 @@ impl Painter<'_> {
         }
     }
 
-    /// Whether a projected stage names the block: the first that the step changed, unless the process or a
-    /// failed request has the labels.
-    fn has_projected_text(&self, block: &StageBlock) -> bool {
+    /// Whether a projected stage names the block and says its size: the first that the step changed, unless the
+    /// process or a failed request has the labels.
+    fn is_projected_label(&self, block: &StageBlock) -> bool {
         let changed = self.stage.blocks.iter().find(|block| block.change.is_some());
         let is_free = self.stage.non_pytorch_bytes.is_none() && self.stage.failed.is_none();
         is_free && changed.is_some_and(|changed| changed.id == block.id)
@@ -149,7 +149,10 @@ impl Painter<'_> {
 
     fn draw_block_text(&mut self, block: &StageBlock, rect: &Rect) {
         let text_px = self.metrics.text_px;
-        if rect.height_px < text_px * 1.4 || (self.is_projected() && !self.has_projected_text(block)) {
+        let has_size = !self.is_projected() || self.is_projected_label(block);
+        // A text that speaks of few tensors needs their names.
+        let has_name = has_size || (self.stage.leaders != Leaders::None && block.state.is_active());
+        if rect.height_px < text_px * 1.4 || !has_name {
             return;
         }
         let is_allocated = block.state == BlockState::Allocated;
@@ -171,7 +174,8 @@ impl Painter<'_> {
             return;
         }
         let used = text_width_px(&text, text_px, Weight::Bold) + 7.0;
-        let has_room = text == name && used + text_width_px(&size, text_px, Weight::Normal) <= room;
+        let has_room =
+            has_size && text == name && used + text_width_px(&size, text_px, Weight::Normal) <= room;
         if block.state == BlockState::PendingFree {
             return self.put(Point::new(x, y), &text, style.bold(), BreakdownClass::Pending);
         }

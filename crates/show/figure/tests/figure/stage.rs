@@ -227,6 +227,16 @@ fn a_projected_stage_has_at_most_four_labels_its_peaks_and_the_ends_of_its_ruler
     program.free("a");
     let texts = texts_with_leaders(program, StageForm::Projected, 1280.0);
     assert!(texts.contains(&"0 B, peak 30 MiB".to_owned()), "{texts:?}");
+    // A text that speaks of few tensors has their names; the last change alone has its size.
+    let mut program = Program::new(Bytes::mib(64));
+    for name in ["a", "b", "c"] {
+        program.alloc(name, Bytes::mib(4));
+    }
+    let texts = texts_with_leaders(program, StageForm::Projected, 1280.0);
+    for name in ["a", "b", "c"] {
+        assert!(texts.contains(&name.to_owned()), "{texts:?}");
+    }
+    assert!(texts.iter().filter(|text| **text == "4 MiB").count() <= 1, "{texts:?}");
 }
 
 #[test]

@@ -58,13 +58,17 @@ pub(super) fn content(address: &str) -> String {
     let Some(svg) = code.and_then(svg) else {
         return "<p>This link has a lesson in it, and is too long for a code. Send the link or the file. On a web server (<code>blockyard site</code>) the file has a short link with a code.</p>".to_owned();
     };
-    let is_here = ["//127.", "//localhost", "//[::1]", "file:"].iter().any(|host| address.contains(host));
-    let warning = if is_here {
+    let warning = if is_of_this_machine(address) {
         "<p><b>Phones cannot open this address: it is of this machine alone.</b> Open the page from a web server.</p>"
     } else {
         ""
     };
     format!("{svg}<p>{}</p>{warning}", escaped(address))
+}
+
+/// Whether no other machine can open the address.
+pub(crate) fn is_of_this_machine(address: &str) -> bool {
+    ["//127.", "//localhost", "//[::1]", "file:"].iter().any(|host| address.contains(host))
 }
 
 /// The code as SVG, dark on light in each theme.
