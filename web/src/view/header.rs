@@ -27,7 +27,6 @@ pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
             <p class="purpose" class:is-quiet=move || is_home.get() data-testid="document-title">{title}</p>
             <nav aria-label="Parts of the page">
                 {door(session, Place::Lessons, "nav-learn", "Learn")}
-                {door(session, Place::Glossary(String::new()), "nav-glossary", "Words")}
                 {door(session, Place::Program, "nav-program", "Python")}
                 {door(session, Place::Workbench, "nav-workbench", "Workbench")}
                 {door(session, Place::Teachers(TeachersPage::Plan), "nav-teach", "Teach")}
@@ -58,7 +57,7 @@ fn skip(event: &ev::MouseEvent) {
 }
 
 fn door(session: Session, place: Place, id: &'static str, label: &'static str) -> AnyView {
-    // Each entry of the glossary and each page for teachers is a place.
+    // Each page for teachers is a place.
     let here = std::mem::discriminant(&place);
     let is_here = move || session.navigation().place.with(std::mem::discriminant) == here;
     let current = text(move || if is_here() { "page" } else { "false" }.to_owned());

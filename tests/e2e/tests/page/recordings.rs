@@ -144,7 +144,7 @@ fn a_message_goes_away_when_the_reader_goes_elsewhere() -> Result<()> {
         // A step is not another place, so the message stays for the reader.
         page.click(&id("back"))?;
         ensure!(page.count(&id("message"))? == 1, "a step took the message away");
-        page.click(&id("nav-glossary"))?;
+        page.click(&id("nav-learn"))?;
         page.wait_gone(&id("message"))?;
         page.click(&id("nav-workbench"))?;
         page.wait_text(&id("position"), "request 80 of 81")?;

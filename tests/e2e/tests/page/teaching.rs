@@ -416,7 +416,7 @@ fn a_plan_leaves_cards_out_and_the_browser_offers_it_again() -> Result<()> {
         page.goto("/?opened#teachers&class=pools")?;
         page.wait_text(&id("plan-sum"), "9 min,")?;
         page.goto("/?kept#teachers")?;
-        page.wait_until("location.hash === '#teachers&class=pools'")?;
+        page.wait_text(&id("plan-sum"), "9 min,")?;
         page.click(&id("undo-plan"))?;
         page.wait_until("location.hash.startsWith('#teachers&class=tensor:without-1')")?;
         page.click(&id("present-class"))?;
