@@ -34,9 +34,11 @@ impl OomRequest {
 
     /// The cached bytes that new pages of an expandable segment would touch, at the first place where the
     /// request has enough addresses: the segment has to grow by so much less than the request. `None` where no
-    /// expandable segment serves the request.
+    /// expandable segment serves the request, and where the free bytes of the device are enough for the pages.
+    /// Then a memory fraction refused the request: PyTorch compares the fraction with the whole segment
+    /// (`alloc_block`), however much of it is cached.
     #[must_use]
-    pub fn cached_where_segment_grows(&self, snapshot: &Snapshot) -> Option<Bytes> {
+    pub fn cached_where_segment_grows(&self, snapshot: &Snapshot, device_free: Bytes) -> Option<Bytes> {
         let pool = PoolKind::serving(self.rounded);
         let serves = |segment: &&SegmentSnapshot| {
             let of_request = (segment.pool, segment.pool_id, segment.stream);
@@ -51,7 +53,20 @@ impl OomRequest {
         };
         // A snapshot leaves out the addresses after the last mapped block, which are always enough.
         let place = places().find(has_addresses).or_else(|| places().next_back())?;
-        Some(place.iter().filter(|block| !is_unmapped(block)).map(|block| block.size).sum())
+        let cached: Bytes = place.iter().filter(|block| !is_unmapped(block)).map(|block| block.size).sum();
+        (self.mappable(device_free) < self.rounded.saturating_sub(cached)).then_some(cached)
+    }
+
+    /// How many of these free bytes of the device an expandable segment can map for the request: whole pages,
+    /// of their default size.
+    #[must_use]
+    pub fn mappable(&self, free: Bytes) -> Bytes {
+        let page = match PoolKind::serving(self.rounded) {
+            PoolKind::Small => size::SMALL_SEGMENT_SIZE,
+            PoolKind::Large => size::DEFAULT_LARGE_SEGMENT_SIZE,
+        };
+        let left_over = free.get().checked_rem(page.get()).unwrap_or_default();
+        free.saturating_sub(Bytes::new(left_over))
     }
 }
 

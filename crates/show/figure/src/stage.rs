@@ -12,7 +12,7 @@ use blockyard_record::{
     BlockId, BlockSnapshot, BlockState, Bytes, MemoryAtFailure, MemoryState, OomLimit, OomRequest, PoolId,
     PoolKind, Recording, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
 };
-use blockyard_rules::size::{DEFAULT_LARGE_SEGMENT_SIZE, SMALL_SEGMENT_SIZE};
+use blockyard_rules::size::DEFAULT_LARGE_SEGMENT_SIZE;
 
 use crate::changes::Changes;
 use crate::conversions::bytes_f64;
@@ -118,9 +118,7 @@ enum Change {
 /// A request that found no memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct OomOnStage {
-    /// The size of the segment that the request needed.
-    segment_size: Bytes,
-    rounded: Bytes,
+    request: OomRequest,
     device_free: Bytes,
     largest_cached: Bytes,
     /// The cached bytes at the end of the expandable segment that has to grow; `None` without one.
@@ -128,20 +126,19 @@ struct OomOnStage {
 }
 
 impl OomOnStage {
-    /// The bytes of the request beyond the reserved bytes. A segment that grows has the first part already.
-    fn beyond(&self) -> Bytes {
-        self.segment_size.saturating_sub(self.grows_at.unwrap_or_default())
+    /// The memory that the request needs: a segment, or its own size in an expandable segment.
+    fn needed(&self) -> Bytes {
+        if self.grows_at.is_some() { self.request.rounded } else { self.request.segment_size }
     }
 
-    /// How many of these free bytes the allocator can take for the request: an expandable segment takes whole
-    /// pages.
+    /// The bytes of the request beyond the reserved bytes. A segment that grows has the first part already.
+    fn beyond(&self) -> Bytes {
+        self.needed().saturating_sub(self.grows_at.unwrap_or_default())
+    }
+
+    /// How many of these free bytes the allocator can take for the request.
     fn usable(&self, free: Bytes) -> Bytes {
-        let page = match PoolKind::serving(self.rounded) {
-            PoolKind::Small => SMALL_SEGMENT_SIZE,
-            PoolKind::Large => DEFAULT_LARGE_SEGMENT_SIZE,
-        };
-        let left_over = self.grows_at.and_then(|_| free.get().checked_rem(page.get())).unwrap_or_default();
-        free.saturating_sub(Bytes::new(left_over))
+        if self.grows_at.is_some() { self.request.mappable(free) } else { free }
     }
 }
 
@@ -458,9 +455,8 @@ fn failed_request(state: &MemoryState, recording: &Recording, step: usize) -> Op
     }
     let bounds = recording.step(step)?;
     let (request, device_free) = refused_request(recording, bounds.start..bounds.end)?;
-    let OomRequest { segment_size, rounded, .. } = request;
     let snapshot = state.snapshot();
     let largest_cached = MemoryAtFailure::of(&snapshot, &request).largest_cached_here;
-    let grows_at = request.cached_where_segment_grows(&snapshot);
-    Some(OomOnStage { segment_size, rounded, device_free, largest_cached, grows_at })
+    let grows_at = request.cached_where_segment_grows(&snapshot, device_free);
+    Some(OomOnStage { request, device_free, largest_cached, grows_at })
 }

@@ -299,7 +299,7 @@ impl Painter<'_> {
         let is_small = self.view.form == StageForm::Small;
         let top = self.metrics.failure_y_px() + text_px * 0.4;
         let height = text_px * if is_small { 1.8 } else { 2.6 };
-        let needed = bytes_f64(failed.segment_size);
+        let needed = bytes_f64(failed.needed());
         let cached = bytes_f64(failed.grows_at.unwrap_or_default());
         let start = self.stage.reserved() - cached;
         let width = self.ruler.span_px(needed).max(8.0);
@@ -318,11 +318,11 @@ impl Painter<'_> {
         }
         self.scene.add_frame(rect, Role::Failure, Dash::Dashed, 2.0);
         let longest = match failed.grows_at {
-            Some(cached) if cached.is_zero() => format!("{} needed", failed.segment_size),
-            Some(cached) => format!("{} needed, {cached} of it at the segment's end", failed.segment_size),
-            None => format!("{} needed: a segment of {}", failed.rounded, failed.segment_size),
+            Some(cached) if cached.is_zero() => format!("{} needed", failed.needed()),
+            Some(cached) => format!("{} needed, {cached} of it at the segment's end", failed.needed()),
+            None => format!("{} needed: a segment of {}", failed.request.rounded, failed.needed()),
         };
-        let words = [longest, format!("{} needed", failed.segment_size), failed.segment_size.to_string()];
+        let words = [longest, format!("{} needed", failed.needed()), failed.needed().to_string()];
         let style = TextStyle::new(Role::Failure, text_px);
         let middle = baseline(rect.center().y_px, text_px);
         if let Some(text) = first_fitting(&words, text_px, Weight::Bold, rect.width_px - 12.0) {

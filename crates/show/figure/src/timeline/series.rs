@@ -191,10 +191,7 @@ impl Series {
             // The device had no more: others hold the remaining memory.
             OomLimit::known(reserved.saturating_add(device_free), Bytes::ZERO)
         } else {
-            let snapshot = recording.state_at(bounds.end).ok()?.snapshot();
-            let cached = request.cached_where_segment_grows(&snapshot).unwrap_or_default();
-            let refused = reserved.saturating_sub(cached).saturating_add(segment_size);
-            let refused = refused.saturating_sub(Bytes::new(1));
+            let refused = reserved.saturating_add(segment_size).saturating_sub(Bytes::new(1));
             OomLimit { lowest: most_before, highest: refused.max(most_before), used_by_others: Bytes::ZERO }
         };
         let is_whole_device = recording.known_capacity().is_some_and(|capacity| capacity <= limit.highest);
@@ -218,18 +215,18 @@ impl Series {
     fn failed_request(&self, recording: &Recording, step: u32) -> Option<FailedRequest> {
         let at = usize::try_from(step).ok()?;
         let bounds = recording.step(at)?;
-        let (request, _) = refused_request(recording, bounds.start..bounds.end)?;
+        let (request, device_free) = refused_request(recording, bounds.start..bounds.end)?;
         let snapshot = recording.state_at(bounds.end).ok()?.snapshot();
         let memory = MemoryAtFailure::of(&snapshot, &request);
         let limit = self.process_limit(at + 1);
         let limit = limit.or_else(|| Some(OomLimit::known(recording.known_capacity()?, Bytes::ZERO)));
         let is_fragmented =
             |limit: &OomLimit| OomCause::of(&request, &memory, *limit) == OomCause::FragmentationByLiveBlocks;
-        let grows_at = request.cached_where_segment_grows(&snapshot);
+        let grows_at = request.cached_where_segment_grows(&snapshot, device_free);
         Some(FailedRequest {
             step,
             requested: request.size,
-            segment_size: request.segment_size,
+            segment_size: if grows_at.is_some() { request.rounded } else { request.segment_size },
             foot: recording.breakdown_after(at)?.reserved().saturating_sub(grows_at.unwrap_or_default()),
             is_growth: grows_at.is_some(),
             in_pieces: limit.filter(is_fragmented).map(|_| (memory.cached_here, memory.largest_cached_here)),

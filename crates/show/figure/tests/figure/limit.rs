@@ -175,6 +175,20 @@ fn growth_that_fails(capacity: Bytes) -> Recording {
     program.recording()
 }
 
+/// How much of a failed request is drawn below the top of the reserved bytes, over time.
+fn share_below_reserved(recording: &Recording) -> f32 {
+    let scene = over_time(recording, Size::new(900.0, 300.0));
+    let [request] = requests(&scene)[..] else { panic!("{scene}") };
+    let of_cached = |mark: &Mark| match mark {
+        Mark::Area { points, fill } if fill.role == Role::Cached => {
+            points.iter().map(|point| point.y_px).min_by(f32::total_cmp)
+        }
+        _ => None,
+    };
+    let reserved = scene.marks.iter().find_map(of_cached).unwrap();
+    (request.bottom_px() - reserved) / request.height_px
+}
+
 #[test]
 fn a_segment_that_cannot_grow_enough_lacks_the_request_without_its_cached_end() {
     // A device with 20 MiB free, and one with 30 MiB, of which only a whole page of 20 MiB can be mapped.
@@ -193,17 +207,18 @@ fn a_segment_that_cannot_grow_enough_lacks_the_request_without_its_cached_end() 
         assert!(has_text(&scene, "32 MiB needed, 8 MiB of it at the segment's end"), "{scene}");
     }
     // Over time the request begins within the cached bytes.
-    let scene = over_time(&growth_that_fails(Bytes::mib(120)), Size::new(900.0, 300.0));
-    let [request] = requests(&scene)[..] else { panic!("{scene}") };
-    let of_cached = |mark: &Mark| match mark {
-        Mark::Area { points, fill } if fill.role == Role::Cached => {
-            points.iter().map(|point| point.y_px).min_by(f32::total_cmp)
-        }
-        _ => None,
-    };
-    let reserved = scene.marks.iter().find_map(of_cached).unwrap();
-    let share = (request.bottom_px() - reserved) / request.height_px;
-    assert!((share - 8.0 / 32.0).abs() < 0.03, "{share}: {request:?} and {reserved}");
+    let share = share_below_reserved(&growth_that_fails(Bytes::mib(120)));
+    assert!((share - 8.0 / 32.0).abs() < 0.03, "{share}");
+}
+
+#[test]
+fn a_memory_fraction_refuses_the_whole_segment_however_much_is_cached() {
+    // The device has 924 MiB free: a fraction refused the request.
+    let recording = growth_that_fails(Bytes::gib(1));
+    let share = share_below_reserved(&recording);
+    assert!(share.abs() < 0.03, "{share}");
+    let limit = Series::new(&recording).process_limit(recording.step_count()).unwrap();
+    assert_eq!((limit.lowest, limit.highest), (Bytes::mib(100), Bytes::mib(132) - Bytes::new(1)));
 }
 
 #[test]
