@@ -321,7 +321,7 @@ impl Run {
         self.requests.unfreeable = requests.into();
     }
 
-    /// The same run with other requests in the places of its own.
+    /// The run with other requests. What is known about a request stays at its place.
     pub(crate) fn replaced(&self, requests: Vec<Request>) -> Self {
         Self { requests: self.requests.replaced(requests), ..self.clone() }
     }

@@ -132,7 +132,7 @@ impl Run {
                 .map(|run| vec![run])
                 .map_err(|error| PastedText::read(&text).map_or(error, LabError::Pasted)),
             // The events of a profiler's memory timeline are a list, too.
-            Err(error) => {
+            Err(OpenError::Snapshot(error)) if !matches!(error, SnapshotError::Cancelled) => {
                 let text = unpack(bytes).ok().and_then(|text| timeline_workload(&text));
                 let mut run = Self::from_text(name, &text.ok_or(error)?)?;
                 run.assume_capacity("a memory timeline");
@@ -143,6 +143,7 @@ impl Run {
                 );
                 Ok(vec![run])
             }
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! PyTorch's files and texts: snapshots and recorded runs in and out, `memory_stats` and `memory_summary`.
 //!
-//! [`MemoryFile`] opens a file of any kind. [`RecordedRun::read`] reads a recording of the real allocator (one JSON value a line, plain or gzip).
+//! [`MemoryFile`] opens a file of any kind. [`RecordedRun::read`] reads a recording of the real allocator (one
+//! JSON value a line, plain or gzip).
 //! [`memory_stats`] and [`memory_summary`] show [`Stats`](blockyard_record::Stats) as PyTorch's functions of
 //! these names do. [`log`] writes runs in the format that this crate reads.
 //!
