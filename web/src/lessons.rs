@@ -12,7 +12,7 @@ mod question;
 pub(crate) use categories::{category_of, color_training, has_category, training_groups, training_sums};
 pub(crate) use class::{ClassFile, ClassFileState, ClassLesson, ClassSignals, HandedIn, has_plan_before};
 pub(crate) use exercise::{ExerciseRun, GradedExercise, grade_answer, region};
-pub(crate) use open::{LessonModule, OpenLesson};
+pub(crate) use open::{LessonModule, OpenLesson, OpenLessonError};
 pub(crate) use presenting::{OverCard, Presentation, PresentationExtras, card, show_last_line};
 pub(crate) use progress::CardProgress;
 pub(crate) use question::{GivenAnswer, drawn_bytes};
@@ -24,7 +24,6 @@ use blockyard_lessons::{MeasuredMemory, Plan, PlannedLesson};
 use leptos::prelude::*;
 
 use self::exercise::recall_draft;
-use self::open::OpenLessonError;
 use self::progress::LessonProgress;
 use self::question::GivenAnswers;
 use crate::browser;

@@ -92,7 +92,7 @@ impl LineEffect<'_> {
         let (allocated, reserved) = (self.after.allocated(), self.after.reserved());
         let fell = self.before.allocated().saturating_sub(allocated);
         format!(
-            "You deleted it, and nvidia-smi did not fall: {smi}. memory_allocated() fell by {fell}, to {allocated}. \
+            "You freed it, and nvidia-smi did not fall: {smi}. memory_allocated() fell by {fell}, to {allocated}. \
              But PyTorch keeps the memory for the next tensor: memory_reserved() stays at {reserved}."
         )
     }

@@ -274,8 +274,8 @@ impl Plan {
     /// The plan of a text such as `tensor,fragmentation:exercise,nvidia-smi:home`. After the id of a lesson, the
     /// word `home` has it read at home; `exercise` has its exercise solved in class, and `only` by nobody;
     /// `without-3-5q` presents it without the cards 3 and 5, the second of which asks a question. `min-20` gives
-    /// it 20 minutes, and `break-15` has a break of 15 minutes after it. A lesson of a teacher's own is `id/minutes/source/title`. Lessons that are not known, and those that come
-    /// again, are left out.
+    /// it 20 minutes, and `break-15` has a break of 15 minutes after it. A lesson of a teacher's own is
+    /// `id/minutes/source/title`. Lessons that are not known, and those that come again, are left out.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         let mut plan = Self::default();

@@ -49,6 +49,9 @@ pub fn drawn_question(
 /// Whether the question of a card has other numbers at other values of its lesson: it shows a value of its run,
 /// and a slider or a drawn value changes that run.
 pub fn has_other_numbers(text: &str, card: usize, question: &LessonQuestion) -> bool {
+    if !question.has_values() {
+        return false;
+    }
     let Ok(opened) = Lesson::parse(text) else { return false };
     let other = |slider: &Slider| if slider.start() == 0 { slider.stop_count().saturating_sub(1) } else { 0 };
     let others: Vec<usize> = opened.sliders().iter().map(other).collect();
@@ -56,7 +59,7 @@ pub fn has_other_numbers(text: &str, card: usize, question: &LessonQuestion) -> 
         let run = lesson.runs.get(lesson.cards.get(card)?.run)?;
         Some((run.text.clone(), run.conf.clone(), run.capacity))
     };
-    question.has_values() && Lesson::parse_at(text, &others).is_ok_and(|moved| run(&opened) != run(&moved))
+    Lesson::parse_at(text, &others).is_ok_and(|moved| run(&opened) != run(&moved))
 }
 
 /// A question of the course by its place.

@@ -5,7 +5,7 @@ use blockyard_record::counted;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::lessons::OpenLesson;
+use crate::lessons::{OpenLesson, OpenLessonError};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, select, text};
 
@@ -24,8 +24,12 @@ const USES: [(&str, &str); 3] =
 
 /// The lessons of a plan on paper: every card with its figure, and the answers at the end. An empty text stands
 /// for the lesson in the lesson editor.
-pub(crate) fn handout(session: Session, plan: &str) -> AnyView {
-    let plan = Plan::from_text(plan);
+pub(crate) fn handout(session: Session, text_of_plan: &str) -> AnyView {
+    let error_page = |error: String| view! { <main class="page"><p>{error}</p></main> }.into_any();
+    let plan = Plan::from_text(text_of_plan);
+    if plan.lessons.is_empty() && !text_of_plan.is_empty() {
+        return error_page(OpenLessonError::Unknown(text_of_plan.to_owned()).to_string());
+    }
     let own = session.lessons().own_text.get_untracked().or_else(|| browser::recall(super::make_lesson::KEY));
     let is_of = |is_at_home: bool| plan.lessons.iter().any(|planned| planned.is_at_home == is_at_home);
     let is_of_one_use = !(is_of(true) && is_of(false));
@@ -38,7 +42,7 @@ pub(crate) fn handout(session: Session, plan: &str) -> AnyView {
         OpenLesson::handout(&plan, own.as_deref())
     });
     if let Err(error) = paper.get_untracked() {
-        return view! { <main class="page"><p>{error}</p></main> }.into_any();
+        return error_page(error);
     }
     let html = move |of: fn(&Handout) -> &str| {
         text(move || paper.with(|paper| paper.as_ref().map_or("", |paper| of(paper)).to_owned()))
